@@ -1,0 +1,1 @@
+"""How an engine does it: one file per engine."""

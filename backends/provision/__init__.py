@@ -1,0 +1,1 @@
+"""How engines are started, reached and stopped."""

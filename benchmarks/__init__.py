@@ -1,0 +1,1 @@
+"""How fast and how good: datasets, workloads, load, measures."""

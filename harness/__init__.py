@@ -1,0 +1,1 @@
+"""Who asks, judges and keeps: corpus, runner, shrinker, case files, command line."""

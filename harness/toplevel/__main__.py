@@ -1,0 +1,5 @@
+"""`python -m memassay`."""
+
+from memassay.harness.cli import main
+
+main()

@@ -1,0 +1,174 @@
+"""What a backend implements: Memory (the interface), Backend (how to open one), Runtime (what it may not decide itself)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from .capabilities import Capabilities
+from .types import (
+    CloneResult,
+    Include,
+    MemoryConfig,
+    Message,
+    MessageFilter,
+    MessageUpdate,
+    NewMessage,
+    OrderBy,
+    RecallResult,
+    Thread,
+    ThreadFilter,
+    ThreadPage,
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _no_fault(point: str) -> None:
+    """Nothing happens at a fault point outside crash tests."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Every source of non-determinism a store may use.
+
+    clock: the current instant, aware; finer than a millisecond is floored (VAL-1).
+    new_id: a fresh id for what the caller did not name.
+    fault: called with the name of a point at which a crash test may end the process.
+    """
+
+    clock: Callable[[], datetime] = _now
+    new_id: Callable[[], str] = _uuid
+    fault: Callable[[str], None] = _no_fault
+
+
+class Memory(Protocol):
+    """One client of a store. Every method either has its whole effect or raises (errors.py).
+
+    Absent optional arguments are None. The clauses (`memassay clauses`) say what each call means.
+    """
+
+    def create_thread(
+        self,
+        *,
+        resource_id: str,
+        id: str | None = None,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        created_at: datetime | None = None,
+    ) -> Thread:
+        """Create a thread (THR-1). AlreadyExists."""
+        ...
+
+    def get_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
+        """The thread, or None when unknown or another resource's (THR-2)."""
+        ...
+
+    def update_thread(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
+        """Set the title and merge metadata shallowly (THR-3). ThreadNotFound."""
+        ...
+
+    def list_threads(
+        self,
+        *,
+        filter: ThreadFilter | None = None,
+        order_by: OrderBy | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+    ) -> ThreadPage:
+        """A page of threads, by default 100 and newest first (THR-4)."""
+        ...
+
+    def delete_thread(self, thread_id: str) -> bool:
+        """Remove the thread and all that is in it; False when unknown (THR-5)."""
+        ...
+
+    def clone_thread(
+        self,
+        source_thread_id: str,
+        *,
+        new_thread_id: str | None = None,
+        resource_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_limit: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        message_ids: Sequence[str] | None = None,
+    ) -> CloneResult:
+        """Copy a thread and its selected messages (CLN-1). Unsupported without the capability `clone`."""
+        ...
+
+    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+        """Save a batch, all or nothing; one row per distinct id (MSG-1, MSG-2). ThreadNotFound, OwnershipMismatch."""
+        ...
+
+    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+        """Change messages, all or nothing; returns every existing row named (MSG-4)."""
+        ...
+
+    def delete_messages(self, ids: Sequence[str]) -> int:
+        """Delete by id; how many existed (MSG-5)."""
+        ...
+
+    def clear_messages(self, thread_id: str) -> int:
+        """Delete all messages of a thread; how many there were (MSG-5a). ThreadNotFound."""
+        ...
+
+    def recall(
+        self,
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        vector_search_string: str | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+        include: Sequence[Include] | None = None,
+        filter: MessageFilter | None = None,
+        order_by: OrderBy | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> RecallResult:
+        """A page of a thread's messages and what is included with it (ORD, TIM, FLT, INC, SEM)."""
+        ...
+
+    def get_working_memory(self, thread_id: str) -> str | None:
+        """The working memory, or None (WM-1). Unsupported without the capability."""
+        ...
+
+    def update_working_memory(self, thread_id: str, value: str) -> None:
+        """Replace the working memory whole (WM-1). Unsupported without the capability."""
+        ...
+
+    def close(self) -> None:
+        """Release what this client holds; a second call does nothing."""
+        ...
+
+
+class Backend(Protocol):
+    """An engine that can hold memories. Namespaces on one URL never see each other."""
+
+    name: str
+    capabilities: Capabilities
+
+    def version(self, url: str) -> str:
+        """The engine's own exact version, asked of it."""
+        ...
+
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """A client of the namespace, which is created if absent. `namespace` is [a-z0-9_]{1,40}."""
+        ...
+
+    def drop_namespace(self, url: str, namespace: str) -> None:
+        """Remove the namespace and all in it; nothing happens when there is none."""
+        ...

@@ -1,0 +1,297 @@
+"""Calls, checked and completed before any I/O: what an adapter's methods work from. One parse function a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET
+
+from .errors import InvalidRequest
+from .filters import Equals, Window, parse_metadata, parse_window
+from .types import (
+    Content,
+    Include,
+    MemoryConfig,
+    Message,
+    MessageFilter,
+    MessageUpdate,
+    Metadata,
+    NewMessage,
+    OrderBy,
+    SemanticRecall,
+    ThreadFilter,
+)
+from .values import content, identifier, instant, integer, metadata, role, show, text
+
+T = TypeVar("T")
+
+DEFAULT_LAST_MESSAGES = 10
+DEFAULT_THREADS_PER_PAGE = 100
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Page `page` of `per_page` rows; per_page False is everything, 0 is no rows (ORD-4)."""
+
+    page: int
+    per_page: int | Literal[False]
+
+    @property
+    def limit(self) -> int | None:
+        """How many rows the page may hold; None is all of them."""
+        return None if self.per_page is False else self.per_page
+
+    @property
+    def offset(self) -> int:
+        """How many rows stand before the page; up to 2^106, beyond what engines take as an OFFSET."""
+        return self.page * int(self.per_page)
+
+    def has_more(self, total: int) -> bool:
+        """Whether matching rows remain after this page's slice (ORD-5)."""
+        return bool(self.per_page) and self.offset + self.per_page < total
+
+
+class NewThread(msgspec.Struct, frozen=True):
+    """A checked create_thread. `id` and `created_at` are None when the runtime is to give them."""
+
+    id: str | None
+    resource_id: str
+    title: str
+    metadata: Metadata
+    created_at: datetime | None
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """A checked message to save. `resource_id` None is the thread's, `created_at` None was not given."""
+
+    id: str
+    thread_id: str
+    resource_id: str | None
+    role: str
+    content: Content
+    metadata: Metadata
+    created_at: datetime | None
+
+
+class MessageChange(msgspec.Struct, frozen=True):
+    """A checked update: None leaves a field, metadata is merged."""
+
+    id: str
+    content: Content | None
+    role: str | None
+    metadata: Metadata | None
+
+    def apply(self, old: Message) -> Message:
+        """The message after this change; its metadata may now be too large (see values.bounded)."""
+        return msgspec.structs.replace(
+            old,
+            content=old.content if self.content is None else self.content,
+            role=old.role if self.role is None else self.role,
+            metadata=old.metadata if self.metadata is None else old.metadata | self.metadata,
+        )
+
+
+class Inclusion(msgspec.Struct, frozen=True):
+    """A checked include: message `id` of `thread_id` with `before` and `after` neighbours (INC-1)."""
+
+    id: str
+    thread_id: str
+    before: int
+    after: int
+
+
+class Recall(msgspec.Struct, frozen=True):
+    """A checked recall. `search` is None without a vector search (a blank string counts as absent)."""
+
+    thread_id: str
+    resource_id: str | None
+    search: str | None
+    page: Page
+    metadata: tuple[Equals, ...]
+    window: Window
+    ascending: bool
+    include: tuple[Inclusion, ...]
+
+
+class ListThreads(msgspec.Struct, frozen=True):
+    """A checked list_threads."""
+
+    resource_id: str | None
+    metadata: tuple[Equals, ...]
+    field: Literal["created_at", "updated_at"]
+    ascending: bool
+    page: Page
+
+
+def parse_create_thread(resource_id: object, id: object, title: object, meta: object, created_at: object) -> NewThread:
+    """create_thread (THR-1)."""
+    return NewThread(
+        id=None if id is None else identifier(id, "id"),
+        resource_id=identifier(resource_id, "resource_id"),
+        title=text(title, "title"),
+        metadata=metadata(meta),
+        created_at=None if created_at is None else instant(created_at, "created_at"),
+    )
+
+
+def parse_update_thread(thread_id: object, title: object, meta: object) -> tuple[str, str | None, Metadata]:
+    """update_thread (THR-3): id, title or None, what to merge."""
+    return identifier(thread_id, "thread_id"), None if title is None else text(title, "title"), metadata(meta)
+
+
+def parse_save(messages: object) -> tuple[MessageRow, ...]:
+    """save_messages (MSG-0, MSG-1)."""
+    return tuple(_row(item) for item in _items(messages, NewMessage, "messages", "MSG-1"))
+
+
+def _row(message: NewMessage) -> MessageRow:
+    return MessageRow(
+        id=identifier(message.id, "id"),
+        thread_id=identifier(message.thread_id, "thread_id"),
+        resource_id=None if message.resource_id is None else identifier(message.resource_id, "resource_id"),
+        role=role(message.role),
+        content=content(message.content),
+        metadata=metadata(message.metadata),
+        created_at=None if message.created_at is None else instant(message.created_at, "created_at"),
+    )
+
+
+def parse_updates(updates: object) -> tuple[MessageChange, ...]:
+    """update_messages (MSG-4)."""
+    return tuple(
+        MessageChange(
+            id=identifier(item.id, "id"),
+            content=None if item.content is None else content(item.content),
+            role=None if item.role is None else role(item.role),
+            metadata=None if item.metadata is None else metadata(item.metadata),
+        )
+        for item in _items(updates, MessageUpdate, "updates", "MSG-4")
+    )
+
+
+def parse_ids(ids: object) -> tuple[str, ...]:
+    """delete_messages: each id once, in order (MSG-5)."""
+    return tuple(dict.fromkeys(identifier(item, "an id") for item in _items(ids, object, "ids", "MSG-5")))
+
+
+def parse_recall(
+    thread_id: object,
+    *,
+    resource_id: object,
+    vector_search_string: object,
+    page: object,
+    per_page: object,
+    include: object,
+    filter: object,
+    order_by: object,
+    thread_config: object,
+    options: MemoryConfig,
+) -> Recall:
+    """recall; `options` are the store's, overlaid by thread_config (ORD-2 … ORD-4, TIM, FLT, INC, SEM-1)."""
+    thread = identifier(thread_id, "thread_id")
+    search = None if vector_search_string is None else text(vector_search_string, "vector_search_string")
+    search = search if search and search.strip() else None
+    narrowed = MessageFilter() if filter is None else filter
+    if not isinstance(narrowed, MessageFilter):
+        raise InvalidRequest(f"filter is {show(filter)}", hint="pass a MessageFilter", clause="FLT-2")
+    neighbours = 2 if search else 0
+    included = () if include is None else _items(include, Include, "include", "INC-1")
+    config = overlay(options, thread_config)
+    last = DEFAULT_LAST_MESSAGES if config.last_messages in (UNSET, None) else config.last_messages
+    if included and per_page is None and search is None:
+        last = 0  # INC-3: only the included messages
+    return Recall(
+        thread_id=thread,
+        resource_id=None if resource_id is None else identifier(resource_id, "resource_id"),
+        search=search,
+        page=parse_page(page, per_page, default=int(cast(int, last))),
+        metadata=parse_metadata(narrowed.metadata),
+        window=parse_window(narrowed.date_range),
+        ascending=_order(order_by, ("created_at",))[1],
+        include=tuple(
+            Inclusion(
+                id=identifier(item.id, "include.id"),
+                thread_id=thread if item.thread_id is None else identifier(item.thread_id, "include.thread_id"),
+                before=_neighbours(item.with_previous_messages, neighbours),
+                after=_neighbours(item.with_next_messages, neighbours),
+            )
+            for item in included
+        ),
+    )
+
+
+def _neighbours(given: object, default: int) -> int:
+    return default if given is None else integer(given, "an include's neighbours", clause="INC-1")
+
+
+def parse_list_threads(filter: object, order_by: object, page: object, per_page: object) -> ListThreads:
+    """list_threads (THR-4)."""
+    narrowed = ThreadFilter() if filter is None else filter
+    if not isinstance(narrowed, ThreadFilter):
+        raise InvalidRequest(f"filter is {show(filter)}", hint="pass a ThreadFilter", clause="THR-4")
+    field, ascending = _order(order_by, ("created_at", "updated_at"))
+    return ListThreads(
+        resource_id=None if narrowed.resource_id is None else identifier(narrowed.resource_id, "resource_id"),
+        metadata=parse_metadata(narrowed.metadata),
+        field=cast(Literal["created_at", "updated_at"], field),
+        ascending=ascending,
+        page=parse_page(page, per_page, default=DEFAULT_THREADS_PER_PAGE),
+    )
+
+
+def parse_page(page: object, per_page: object, *, default: int) -> Page:
+    """Paging (ORD-4): per_page None is the default, False is everything."""
+    number = integer(page, "page")
+    if per_page is False:
+        if number:
+            raise InvalidRequest(f"page is {number}, per_page False", hint="everything is page 0", clause="ORD-4")
+        return Page(0, False)
+    return Page(number, default if per_page is None else integer(per_page, "per_page"))
+
+
+def overlay(options: MemoryConfig, thread_config: object) -> MemoryConfig:
+    """The effective configuration: the store's options, overlaid by what thread_config sets."""
+    if thread_config is None:
+        return options
+    checked = parse_config(thread_config, "thread_config")
+    return MemoryConfig(
+        last_messages=options.last_messages if checked.last_messages is UNSET else checked.last_messages,
+        semantic_recall=options.semantic_recall if checked.semantic_recall is UNSET else checked.semantic_recall,
+    )
+
+
+def parse_config(config: object, name: str) -> MemoryConfig:
+    """A configuration within ORD-4 and SEM-1."""
+    if not isinstance(config, MemoryConfig):
+        raise InvalidRequest(f"{name} is {show(config)}", hint="pass a MemoryConfig", clause="ORD-4")
+    last = config.last_messages
+    if last is not UNSET and last is not None and last is not False:
+        integer(last, f"{name}.last_messages")
+    recall: Any = config.semantic_recall
+    if recall is not UNSET and not isinstance(recall, bool | SemanticRecall):
+        raise InvalidRequest(f"{name}.semantic_recall is {show(recall)}", hint="pass a SemanticRecall", clause="SEM-1")
+    return config
+
+
+def _order(order_by: object, fields: tuple[str, ...]) -> tuple[str, bool]:
+    if order_by is None:
+        return fields[0], False
+    if not isinstance(order_by, OrderBy):
+        raise InvalidRequest(f"order_by is {show(order_by)}", hint="pass an OrderBy", clause="ORD-2")
+    if order_by.field not in fields:
+        raise InvalidRequest(f"order_by.field is {show(order_by.field)}", hint="use " + ", ".join(fields), clause="ORD-2")
+    if order_by.direction not in ("ASC", "DESC"):
+        raise InvalidRequest(f"order_by.direction is {show(order_by.direction)}", hint="use ASC or DESC", clause="ORD-2")
+    return order_by.field, order_by.direction == "ASC"
+
+
+def _items(value: object, kind: type[T], name: str, clause: str) -> Sequence[T]:
+    if not isinstance(value, list | tuple):
+        raise InvalidRequest(f"{name} is {show(value)}", hint="pass a list", clause=clause)
+    items = cast("Sequence[object]", value)
+    for item in items:
+        if not isinstance(item, kind):
+            raise InvalidRequest(f"{name} holds {show(item)}", hint=f"pass {kind.__name__} values", clause=clause)
+    return cast("Sequence[T]", items)

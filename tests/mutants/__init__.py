@@ -1,0 +1,1 @@
+"""Stores with one realistic fault each: they measure what the suite catches."""
