@@ -156,17 +156,24 @@ class Memory(Protocol):
 
 
 class Backend(Protocol):
-    """An engine that can hold memories. Namespaces on one URL never see each other."""
+    """An engine that can hold memories. Namespaces on one URL never see each other.
+
+    A backend that needs a server also has `provisioners` (backends/provision); one without is opened
+    with the empty URL.
+    """
 
     name: str
-    capabilities: Capabilities
+
+    def capabilities(self, url: str) -> Capabilities:
+        """What the engine at this URL can do through this adapter."""
+        ...
 
     def version(self, url: str) -> str:
         """The engine's own exact version, asked of it."""
         ...
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
-        """A client of the namespace, which is created if absent. `namespace` is [a-z0-9_]{1,40}."""
+        """A client of the namespace, which is created if absent. `namespace` is [a-z][a-z0-9_]{0,39}."""
         ...
 
     def drop_namespace(self, url: str, namespace: str) -> None:

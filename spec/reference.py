@@ -455,5 +455,3 @@ class Model:
 
 def _slice(rows: list[Any], offset: int, limit: int | None) -> list[Any]:
     return rows if limit is None else rows[offset : offset + limit]
-
-

@@ -281,9 +281,13 @@ def _order(order_by: object, fields: tuple[str, ...]) -> tuple[str, bool]:
     if not isinstance(order_by, OrderBy):
         raise InvalidRequest(f"order_by is {show(order_by)}", hint="pass an OrderBy", clause="ORD-2")
     if order_by.field not in fields:
-        raise InvalidRequest(f"order_by.field is {show(order_by.field)}", hint="use " + ", ".join(fields), clause="ORD-2")
+        raise InvalidRequest(
+            f"order_by.field is {show(order_by.field)}", hint="use " + ", ".join(fields), clause="ORD-2"
+        )
     if order_by.direction not in ("ASC", "DESC"):
-        raise InvalidRequest(f"order_by.direction is {show(order_by.direction)}", hint="use ASC or DESC", clause="ORD-2")
+        raise InvalidRequest(
+            f"order_by.direction is {show(order_by.direction)}", hint="use ASC or DESC", clause="ORD-2"
+        )
     return order_by.field, order_by.direction == "ASC"
 
 

@@ -205,8 +205,6 @@ def copy_thread(thread: Thread) -> Thread:
     )
 
 
-
-
 def show(value: object) -> str:
     shown = ascii(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"

@@ -1,0 +1,68 @@
+"""Finding a backend by name: an entry point of the group `memassay.backends`, or `module:Factory`."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from ..spec.protocols import Backend
+
+GROUP = "memassay.backends"
+
+
+class UnknownBackend(Exception):
+    """No such backend, or its package is not installed; the message says which, `hint` what to do."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})"
+
+
+def names() -> tuple[str, ...]:
+    """The registered backends, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def find(name: str) -> Backend:
+    """A backend by registered name, or by `module:Factory` (a class or function that takes no argument)."""
+    if ":" in name:
+        return _make(EntryPoint(name=name, value=name, group=GROUP))
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    if not points:
+        raise UnknownBackend(
+            f"there is no backend {name!r}", hint="registered: " + ", ".join(names()) + "; or give module:Factory"
+        )
+    return _make(points[0])
+
+
+def _make(point: EntryPoint) -> Backend:
+    try:
+        importlib.import_module(point.module)
+        factory = point.load()
+    except ModuleNotFoundError as error:
+        raise UnknownBackend(
+            f"backend {point.name!r} needs the module {error.name!r}, which is not installed",
+            hint=f"pip install 'memassay[{point.name}]'"
+            if ":" not in point.name
+            else "check the module's name and path",
+        ) from None
+    except AttributeError:
+        raise UnknownBackend(
+            f"{point.module!r} has no {point.attr!r}", hint="give module:Factory, a callable without arguments"
+        ) from None
+    backend = factory()
+    missing = [
+        part
+        for part in ("name", "capabilities", "version", "open_memory", "drop_namespace")
+        if not hasattr(backend, part)
+    ]
+    if missing:
+        raise UnknownBackend(
+            f"{point.name!r} is no backend: it lacks {', '.join(missing)}", hint="see memassay.spec.protocols.Backend"
+        )
+    return cast(Backend, backend)
