@@ -44,7 +44,7 @@ from .types import (
     ThreadFilter,
     ThreadPage,
 )
-from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant
+from .values import bounded, copy_message, copy_thread, identifier, instant
 
 EventKind = Literal[
     "thread_created",

@@ -167,7 +167,7 @@ class MemoryConfig(msgspec.Struct, frozen=True):
     semantic_recall: off by default (SEM-1, SEM-4).
     """
 
-    last_messages: int | bool | None | UnsetType = UNSET
+    last_messages: int | bool | UnsetType | None = UNSET
     semantic_recall: bool | SemanticRecall | UnsetType = UNSET
 
 

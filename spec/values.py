@@ -206,5 +206,6 @@ def copy_thread(thread: Thread) -> Thread:
 
 
 def show(value: object) -> str:
+    """A short ASCII rendering for messages."""
     shown = ascii(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"
