@@ -1,4 +1,4 @@
-"""What a backend implements: Memory (the interface), Backend (how to open one), Runtime (what it may not decide itself)."""
+"""What a backend implements: Memory (the calls), Backend (how to open one), Runtime (what it may not decide itself)."""
 
 from __future__ import annotations
 

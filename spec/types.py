@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
 Metadata = dict[str, Any]
 """A JSON object (VAL-3)."""
 

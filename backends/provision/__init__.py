@@ -22,7 +22,7 @@ class EngineUnavailable(Exception):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A running engine. `url` is what the backend opens (it may hold a password: never print it); `detail` is printed."""
+    """A running engine. `url` is what the backend opens and may hold a password; only `detail` is printed."""
 
     url: str
     method: str
