@@ -133,7 +133,7 @@ def show(form: Form) -> str:
         case "$at" | "$naive":
             return f"{tag[1:]}({given!r})"
         case "$repeat":
-            return f"{ascii(given[0])} * {given[1]}"
+            return f"{given[0]!a} * {given[1]}"
         case "$concat":
             return " + ".join(show(item) for item in given)
         case "$chars":
@@ -153,7 +153,7 @@ def show(form: Form) -> str:
         case "$fill":
             return "fill(" + _arguments(given) + ")"
         case _:
-            return "{" + ", ".join(f"{ascii(key)}: {show(item)}" for key, item in pairs.items()) + "}"
+            return "{" + ", ".join(f"{key!a}: {show(item)}" for key, item in pairs.items()) + "}"
 
 
 def _arguments(pairs: dict[str, Any], *hidden: str) -> str:

@@ -118,7 +118,7 @@ class Interpreter:
             return Refused(error.code, error.message, error.clause, error.also)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             # Whatever an engine's driver raises is an observation; some raise outside Exception.
             return Crashed(type(error).__name__, str(error))
 

@@ -105,11 +105,12 @@ class Model:
         runtime: Runtime | None = None,
         config: MemoryConfig | None = None,
         state: State | None = None,
+        events: list[Event] | None = None,
     ) -> None:
         self.runtime = runtime or Runtime()
         self.options = parse_config(config or MemoryConfig(), "config")
         self.state = state or State()
-        self.events: list[Event] = []
+        self.events: list[Event] = [] if events is None else events
         self._lock = threading.RLock()
 
     # Threads
