@@ -1,0 +1,150 @@
+"""What a run leaves behind: the result and the case file, versioned JSON whose schema `memassay schema` prints."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..spec.capabilities import Capabilities
+from ..spec.clauses.model import Level
+from ..spec.divergence import Signature
+from ..spec.program import Program
+
+Verdict = Literal["pass", "fail", "flaky", "error", "known", "unsupported", "vacuous", "not-run"]
+"""Only `pass` counts. `error` is an undeclared exception or a time-out; `not-run` says why."""
+
+FAILING: frozenset[Verdict] = frozenset({"fail", "flaky", "error"})
+"""Verdicts that break the specification."""
+
+RERUNS = 3
+"""How often a counterexample is run again; one that shows up less often is flaky."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a counterexample came from."""
+
+    backend: str
+    engine: str
+    """The engine's own version."""
+    memassay: str
+    seed: int
+    level: Level
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A counterexample that any backend can replay. The same finding has the same bytes.
+
+    index: the operation at which the store first deviates, from 0.
+    expected, got: what the clause demands there and what the store did, as plain values.
+    reproduced: in how many of 3 reruns it showed up; None when it was not rerun.
+    minimal: no smaller program was found before the shrinker's limits were reached.
+    """
+
+    version: Literal[1] = 1
+    signature: Signature
+    statement: str
+    program: Program
+    index: int
+    expected: Any
+    got: Any
+    found: Found
+    reproduced: int | None
+    minimal: bool
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One signature on one backend: how many programs of the search showed it, and the smallest found."""
+
+    verdict: Verdict
+    programs: int
+    case: Case
+    file: str | None = None
+    """The case file's path relative to where cases are written; None when none was."""
+
+
+class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on one clause.
+
+    applicable: how many programs that ran exercise the clause.
+    discriminators: in how many of those each discriminator was met, by its words.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    applicable: int = 0
+    discriminators: dict[str, int] = {}
+    findings: list[Finding] = []
+
+
+class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One backend's part. `error` says why its engine did not start, or died; `programs` is how many ran."""
+
+    name: str
+    engine: str = ""
+    method: str = ""
+    detail: str = ""
+    capabilities: Capabilities | None = None
+    programs: int = 0
+    skipped: int = 0
+    """Programs that need a capability which the backend does not declare."""
+    error: str = ""
+    clauses: dict[str, ClauseResult] = {}
+
+
+class Corpus(msgspec.Struct, frozen=True, kw_only=True):
+    """Which programs were generated; `hash` covers each of them."""
+
+    seed: int
+    level: Level
+    examples: int | None
+    """How many were asked for; None is the level's own number."""
+    programs: int
+    hash: str
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs from one run to the next even when nothing else does."""
+
+    started: str
+    seconds: float
+    seconds_by_backend: dict[str, float]
+    platform: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """All verdicts of one `memassay verify`. Everything but `run` is comparable between runs.
+
+    selected: the clauses asked for. interrupted: the run was stopped by hand; what is here is partial.
+    """
+
+    version: Literal[1] = 1
+    memassay: str
+    python: str
+    hypothesis: str
+    corpus: Corpus
+    selected: list[str]
+    time_zone: str
+    interrupted: bool
+    backends: list[BackendResult]
+    run: Run
+
+
+def schema(kind: type[Case] | type[Result]) -> dict[str, Any]:
+    """The JSON schema (2020-12) of an artefact."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+
+
+def encode(artefact: Case | Result) -> bytes:
+    """Readable JSON; equal artefacts give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(artefact), indent=2) + b"\n"
+
+
+def decode_case(data: bytes) -> Case:
+    """A case file. Raises msgspec.DecodeError or ValidationError when it is none."""
+    return msgspec.json.decode(data, type=Case)
+
+
+def decode_result(data: bytes) -> Result:
+    """A result. Raises msgspec.DecodeError or ValidationError when it is none."""
+    return msgspec.json.decode(data, type=Result)

@@ -1,0 +1,202 @@
+"""Reaching a backend's engine, and the namespaces in which programs run on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import cast
+
+import msgspec
+
+from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..spec.capabilities import Capabilities
+from ..spec.interpreter import Open
+from ..spec.protocols import Backend
+from .exits import UsageProblem
+from .redact import Redactor
+from .timing import TimeOut, time_limit
+
+AUTO = "auto"
+POOL = 3
+"""Namespaces that take turns."""
+
+USES = 50
+"""Every so many programs a namespace is given up for a new one."""
+
+PATIENCE = 60.0
+"""Seconds a namespace may take to be emptied or dropped."""
+
+
+class EngineFailed(Exception):
+    """The engine no longer answers, or does not give an empty namespace; the message says which."""
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """A backend with a running engine behind it."""
+
+    backend: Backend
+    endpoint: Endpoint
+    version: str
+    capabilities: Capabilities
+    redactor: Redactor
+
+    def opener(self, namespace: str) -> Open:
+        """How the interpreter opens clients of a namespace."""
+        return lambda runtime, config: self.backend.open_memory(self.endpoint.url, namespace, runtime, config)
+
+    def check(self) -> None:
+        """Ask the engine for its version. Raises EngineFailed."""
+        self.ask("it no longer tells its version", lambda: self.backend.version(self.endpoint.url))
+
+    def ask(self, complaint: str, call: Callable[[], object]) -> None:
+        """Make a call of the backend that has to succeed. Raises EngineFailed with the complaint."""
+        try:
+            with time_limit(PATIENCE):
+                call()
+        except (TimeOut, Exception) as error:
+            raise EngineFailed(self.redactor.text(f"{complaint}: {type(error).__name__}: {error}")) from error
+
+
+def methods(backend: Backend) -> Mapping[str, Provisioner]:
+    """The backend's ways to get an engine, in the order of `auto`; none when it needs no engine."""
+    return cast("Mapping[str, Provisioner]", getattr(backend, "provisioners", {}))
+
+
+def url_for(name: str, backend: Backend, urls: Mapping[str, str]) -> str | None:
+    """The URL given by `--url`, or by the environment: MEMASSAY_<BACKEND>_URL."""
+    return urls.get(name) or urls.get(backend.name) or os.environ.get(variable(backend.name))
+
+
+def variable(backend: str) -> str:
+    """The environment variable that holds a backend's URL."""
+    return f"MEMASSAY_{re.sub(r'[^A-Za-z0-9]+', '_', backend).strip('_').upper()}_URL"
+
+
+def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisioner | None]:
+    """The method `--provision` means, and its provisioner; none for a backend that needs no engine.
+
+    `auto`: a given URL, else the first way that can be gone here. Raises EngineUnavailable, UsageProblem.
+    """
+    ways = methods(backend)
+    if not ways:
+        if method not in (AUTO, "url"):
+            raise UsageProblem(f"{backend.name} needs no engine, so there is no way {method!r}", hint="drop --provision")
+        return ("url" if url else "in process"), None
+    if method != AUTO:
+        if method not in ways:
+            raise UsageProblem(
+                f"{backend.name} cannot be had by {method!r}", hint="use " + ", ".join([AUTO, *ways])
+            )
+        if method == "url" and not url:
+            raise UsageProblem(
+                f"there is no URL for {backend.name}", hint=f"give --url {backend.name}=… or set {variable(backend.name)}"
+            )
+        return method, ways[method]
+    if url and "url" in ways:
+        return "url", ways["url"]
+    reasons: list[str] = []
+    for name, way in ways.items():
+        missing = "no URL was given" if name == "url" else way.missing()
+        if missing is None:
+            return name, way
+        reasons.append(f"{name}: {missing}")
+    raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join(reasons))
+
+
+@contextmanager
+def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> Iterator[Engine]:
+    """Start or reach the engine; leaving stops what was started. Raises EngineUnavailable, UsageProblem."""
+    url = url_for(name, backend, urls)
+    chosen, way = choose(backend, method, url)
+    redactor = Redactor([url] if url else [])
+    with ExitStack() as stack:
+        try:
+            endpoint = (
+                Endpoint(url or "", chosen, "no engine needed" if not url else "given by URL")
+                if way is None
+                else stack.enter_context(way.start(url if chosen == "url" else None))
+            )
+            redactor = Redactor([url or "", endpoint.url])
+            engine = Engine(
+                backend=backend,
+                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail)),
+                version=redactor.text(backend.version(endpoint.url)),
+                capabilities=backend.capabilities(endpoint.url),
+                redactor=redactor,
+            )
+        except EngineUnavailable as error:
+            raise EngineUnavailable(redactor.text(error.message), hint=redactor.text(error.hint)) from None
+        except Exception as error:
+            raise EngineUnavailable(redactor.text(f"{type(error).__name__}: {error}")) from error
+        yield engine
+
+
+class Namespaces:
+    """Empty namespaces on one engine; leaving drops them all.
+
+    A few take turns, each emptied just before its next use, so that a program runs beside what others
+    left; after USES programs one is given up for a new one. The prefix is random: two runs may meet on
+    one server.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._prefix = f"ma_{secrets.token_hex(4)}"
+        self._made = 0
+        self._uses: dict[str, int] = {}
+        self._idle: deque[str] = deque()
+        self.left: list[str] = []
+        """Why namespaces could not be dropped at the end."""
+
+    def __enter__(self) -> Namespaces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for namespace in list(self._uses):
+            try:
+                self._drop(namespace)
+            except EngineFailed as error:
+                self.left.append(str(error))
+
+    @contextmanager
+    def lease(self) -> Iterator[str]:
+        """An empty namespace, used before as a rule. Raises EngineFailed."""
+        namespace = self._empty(self._idle.popleft()) if len(self._idle) == POOL else self._new()
+        self._uses[namespace] += 1
+        try:
+            yield namespace
+        finally:
+            self._idle.append(namespace)
+
+    @contextmanager
+    def fresh(self) -> Iterator[str]:
+        """A namespace never used before, dropped at the end. Raises EngineFailed."""
+        namespace = self._new()
+        yield namespace
+        self._drop(namespace)
+
+    def _new(self) -> str:
+        self._made += 1
+        namespace = f"{self._prefix}_{self._made}"
+        self._uses[namespace] = 0
+        return namespace
+
+    def _empty(self, namespace: str) -> str:
+        if self._uses[namespace] >= USES:
+            self._drop(namespace)
+            return self._new()
+        backend = self._engine.backend
+        reset = getattr(backend, "reset_namespace", backend.drop_namespace)
+        self._engine.ask("a namespace cannot be emptied", lambda: reset(self._engine.endpoint.url, namespace))
+        return namespace
+
+    def _drop(self, namespace: str) -> None:
+        self._engine.ask(
+            f"namespace {namespace} cannot be dropped",
+            lambda: self._engine.backend.drop_namespace(self._engine.endpoint.url, namespace),
+        )
+        del self._uses[namespace]

@@ -1,0 +1,128 @@
+"""One program on one engine: run within a time limit, and judged."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from ..spec.divergence import Divergence
+from ..spec.interpreter import Crashed, Interpreter, Open, Outcome, Transcript
+from ..spec.judge import judge
+from ..spec.program import AnyOperation, Program, Reopen, Together
+from ..spec.protocols import Memory, Runtime
+from ..spec.types import MemoryConfig
+from .engine import Engine, Namespaces
+from .timing import TimeOut, time_limit
+
+TIME_LIMIT = 60.0
+"""Seconds a program may take."""
+
+TIME_OUT = "time-out"
+"""The aspect of a divergence that is a program not coming to its end."""
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """What a program did on a store. `program` ends where the store hung or broke, if it did."""
+
+    program: Program
+    transcript: Transcript
+    divergences: tuple[Divergence, ...]
+    seconds: float
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the time limit struck."""
+        return any(divergence.aspect == TIME_OUT for divergence in self.divergences)
+
+
+def execute(engine: Engine, namespace: str, program: Program, limit: float = TIME_LIMIT) -> Execution:
+    """Run the program in an empty namespace and judge what it did there."""
+    durable = engine.capabilities.durable
+    began = time.perf_counter()
+    ran, transcript, timed_out = _run(program, engine.opener(namespace), durable, limit)
+    seconds = time.perf_counter() - began
+    divergences = judge(ran, transcript, durable=durable)
+    if timed_out:
+        divergences = tuple(_as_time_out(item, len(transcript) - 1, limit) for item in divergences)
+    return Execution(ran, transcript, tuple(_redacted(engine, item) for item in divergences), seconds)
+
+
+def executes(engine: Engine, namespaces: Namespaces, program: Program, limit: float = TIME_LIMIT) -> Execution:
+    """The same in a leased namespace."""
+    with namespaces.lease() as namespace:
+        return execute(engine, namespace, program, limit)
+
+
+def needs(program: Program) -> frozenset[str]:
+    """The capabilities without which the program cannot be run at all."""
+    several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
+    return frozenset({"concurrent_clients"} if several else ())
+
+
+def first(divergences: tuple[Divergence, ...]) -> Divergence:
+    """The one at the earliest operation."""
+    return min(divergences, key=lambda divergence: divergence.index)
+
+
+def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tuple[Program, Transcript, bool]:
+    """The program as far as it came, its transcript, and whether time ran out.
+
+    What stops it counts as a crash of the operation at hand; what stops the closing, of a reopen.
+    """
+    clients: list[Memory] = []
+
+    def open_and_note(runtime: Runtime, config: MemoryConfig) -> Memory:
+        clients.append(open_client(runtime, config))
+        return clients[-1]
+
+    outcomes: list[Outcome] = []
+    timed_out = False
+    try:
+        with time_limit(limit), Interpreter(open_and_note, program.options, durable=durable) as interpreter:
+            for operation in program.operations:
+                outcomes.append(interpreter.step(operation))
+        return program, tuple(outcomes), False
+    except TimeOut as error:
+        timed_out, crash = True, _crash(error)
+    except Exception as error:  # noqa: BLE001 - whatever a driver raises while closing is an observation
+        crash = _crash(error)
+    finally:
+        _close(clients)
+    done = program.operations[: len(outcomes)]
+    if len(outcomes) < len(program.operations):
+        stopped: tuple[AnyOperation, ...] = (*done, program.operations[len(outcomes)])
+    elif done and isinstance(done[-1], Reopen):
+        stopped = done
+        outcomes.pop()
+    else:
+        stopped = (*done, Reopen())
+    return msgspec.structs.replace(program, operations=stopped), (*outcomes, crash), timed_out
+
+
+def _crash(error: BaseException) -> Crashed:
+    return Crashed(type(error).__name__, str(error))
+
+
+def _close(clients: list[Memory]) -> None:
+    """Close what may still be open; a second close does nothing, and a failing one was noted before."""
+    for client in clients:
+        try:
+            with time_limit(5):
+                client.close()
+        except (TimeOut, Exception):  # noqa: BLE001
+            continue
+
+
+def _as_time_out(divergence: Divergence, index: int, limit: float) -> Divergence:
+    if divergence.index != index:
+        return divergence
+    return msgspec.structs.replace(
+        divergence, aspect=TIME_OUT, got=f"not done after {limit:g} s", crashed=True
+    )
+
+
+def _redacted(engine: Engine, divergence: Divergence) -> Divergence:
+    got: Any = engine.redactor.value(divergence.got)
+    return msgspec.structs.replace(divergence, got=got)

@@ -1,0 +1,95 @@
+"""From counts and findings to verdicts: pure rules, the honesty of the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ..spec.capabilities import Capabilities
+from ..spec.clauses.model import Clause
+from .artefact import RERUNS, ClauseResult, Finding, Verdict
+from .corpus import Entry
+
+LEAST_MET = 5
+LEAST_SHARE = 0.05
+"""A clause is vacuous unless each discriminator is met in this many, and in this share, of the applicable programs."""
+
+
+class Tally(msgspec.Struct):
+    """How often the programs that ran put one clause to the test."""
+
+    applicable: int = 0
+    met: Counter[str] = msgspec.field(default_factory=Counter[str])
+
+
+def tally(clause: Clause, ran: Iterable[Entry]) -> Tally:
+    """Count a clause's applicable programs, and those in which each discriminator was met."""
+    counts = Tally(met=Counter(dict.fromkeys(clause.discriminators, 0)))
+    for entry in ran:
+        if entry.facts.isdisjoint(clause.applies):
+            continue
+        counts.applicable += 1
+        counts.met.update(words for words, fact in clause.discriminators.items() if fact in entry.facts)
+    return counts
+
+
+def vacuous(counts: Tally) -> str:
+    """Why the clause was not put to the test; empty when it was."""
+    if not counts.applicable:
+        return "no program exercises it"
+    for words, met in counts.met.items():
+        if met < LEAST_MET or met < LEAST_SHARE * counts.applicable:
+            return (
+                f"{words}: in {met} of {counts.applicable} applicable programs, "
+                f"at least {LEAST_MET} and {LEAST_SHARE:.0%} are needed"
+            )
+    return ""
+
+
+def of_finding(crashed: bool, reproduced: int | None) -> Verdict:
+    """The verdict on one counterexample. Only one that was rerun can be flaky."""
+    if reproduced is not None and reproduced < RERUNS:
+        return "flaky"
+    return "error" if crashed else "fail"
+
+
+def unsupported(clause: Clause, capabilities: Capabilities) -> bool:
+    """Whether the clause needs a capability that the backend does not declare."""
+    return clause.requires is not None and not getattr(capabilities, clause.requires)
+
+
+def of_clause(
+    clause: Clause,
+    counts: Tally,
+    findings: Sequence[Finding],
+    capabilities: Capabilities,
+    *,
+    not_run: str = "",
+) -> ClauseResult:
+    """The verdict on a clause; `not_run` says why its programs did not all run."""
+
+    def result(verdict: Verdict, reason: str = "") -> ClauseResult:
+        return ClauseResult(
+            verdict=verdict,
+            reason=reason,
+            applicable=counts.applicable,
+            discriminators=dict(counts.met),
+            findings=list(findings),
+        )
+
+    if unsupported(clause, capabilities):
+        return result("unsupported", f"needs the capability {clause.requires}")
+    for verdict in ("fail", "error", "flaky"):
+        if any(finding.verdict == verdict for finding in findings):
+            return result(verdict)
+    if not_run:
+        return result("not-run", not_run)
+    reason = vacuous(counts)
+    return result("vacuous", reason) if reason else result("pass")
+
+
+def not_run(clauses: Mapping[str, str]) -> dict[str, ClauseResult]:
+    """Clauses that were not run, each with why."""
+    return {clause: ClauseResult(verdict="not-run", reason=reason) for clause, reason in clauses.items()}
