@@ -280,7 +280,7 @@ class _Judge:
                 clause = "THR-1" if created else "ISO-1"
             elif field == "updated_at":
                 if name != "observe" or (not touched and event is not None):
-                    clause = "VAL-1" if created and not _close(right, wrong) else "THR-1" if created else "THR-3"
+                    clause = "THR-1" if created else "THR-3"
                 else:
                     clause = "MSG-3" if any(_touches(operation) for operation in self.segment) else "ISO-2"
             elif field == "created_at":
@@ -627,11 +627,6 @@ def _spoilt(value: Any) -> bool:
             return any(_spoilt(getattr(value, field)) for field in value.__struct_fields__)
         case _:
             return False
-
-
-def _close(left: Any, right: Any) -> bool:
-    """Whether two instants are so far apart that precision or zone cannot be the cause."""
-    return left is None or right is None or abs((left - right).total_seconds()) > 86_400
 
 
 def _confused(name: str, others: Sequence[str]) -> bool:

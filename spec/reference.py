@@ -270,6 +270,7 @@ class Model:
         """See protocols.Memory."""
         changes = parse_updates(updates)
         with self._lock:
+            now = self._now()
             changed: dict[str, Message] = {}
             for change in changes:
                 row = self.state.by_id.get(change.id)
@@ -283,13 +284,14 @@ class Model:
                 # The change's own values become the store's, so they are copied (VAL-4).
                 self._insert(Row(copy_message(message), old_row.position))
                 self._event("updated", message.thread_id, message.id)
-            self._touch({message.thread_id for message in changed.values()}, self._now())
+            self._touch({message.thread_id for message in changed.values()}, now)
             return self._named(changed)
 
     def delete_messages(self, ids: Sequence[str]) -> int:
         """See protocols.Memory."""
         named = parse_ids(ids)
         with self._lock:
+            now = self._now()
             touched: set[str] = set()
             deleted = 0
             for message_id in named:
@@ -298,7 +300,7 @@ class Model:
                     deleted += 1
                     touched.add(row.message.thread_id)
                     self._event("deleted", row.message.thread_id, message_id)
-            self._touch(touched, self._now())
+            self._touch(touched, now)
             return deleted
 
     def clear_messages(self, thread_id: str) -> int:
@@ -306,13 +308,14 @@ class Model:
         identifier(thread_id, "thread_id")
         with self._lock:
             self._thread(thread_id, "MSG-5a")
+            now = self._now()
             rows = self.state.rows[thread_id]
             self.state.rows[thread_id] = []
             for row in rows:
                 del self.state.by_id[row.message.id]
             self._event("cleared", thread_id)
             if rows:
-                self._touch({thread_id}, self._now())
+                self._touch({thread_id}, now)
             return len(rows)
 
     # Recall
