@@ -103,6 +103,11 @@ MARK = "memassay, layout 1"
 THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at"
 MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
 
+ROWS: LiteralString = (
+    "unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[], %s::bigint[],"
+    " %s::bigint[])"
+)
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 MAX_BIGINT = 2**63 - 1
@@ -185,7 +190,8 @@ class PostgresMemory:
         with self._session() as connection:
             thread_id = self._runtime.new_id() if new.id is None else new.id
             at = self._now() if new.created_at is None else new.created_at
-            inserted = connection.execute(
+            inserted = self._statement(
+                connection,
                 "INSERT INTO threads (id, resource_id, title, metadata, facets, created_at, updated_at)"
                 " VALUES (%(id)s, %(resource)s, %(title)s, %(metadata)s, %(facets)s::jsonb, %(at)s, %(at)s)"
                 " ON CONFLICT DO NOTHING",
@@ -198,7 +204,7 @@ class PostgresMemory:
                     "at": _milliseconds(at),
                 },
             )
-            if not inserted.rowcount:
+            if not inserted:
                 raise AlreadyExists(f"thread {thread_id!r} exists", clause="THR-1")
             return Thread(thread_id, new.resource_id, new.title, new.metadata, at, at)
 
@@ -283,7 +289,7 @@ class PostgresMemory:
         """See protocols.Memory."""
         identifier(thread_id, "thread_id")
         with self._session() as connection:
-            return bool(connection.execute("DELETE FROM threads WHERE id = %s", (thread_id,)).rowcount)
+            return bool(self._statement(connection, "DELETE FROM threads WHERE id = %(id)s", {"id": thread_id}))
 
     def clone_thread(
         self,
@@ -312,6 +318,7 @@ class PostgresMemory:
         threads, places = _hold(connection, {row.thread_id for row in batch}, {row.id for row in batch})
         _check(batch, threads, places)
         now = self._now()
+        known = list(places)
         touched: set[str] = set()
         saved: dict[str, Message] = {}
         for row in batch:  # One by one, as MSG-2 says; what each id ends as is written below.
@@ -331,31 +338,12 @@ class PostgresMemory:
                 row.id, row.thread_id, thread.resource_id, row.role, row.content, row.metadata, created_at
             )
             touched.add(row.thread_id)
-        # Two savers of the same new ids meet in the primary key: sorted, they cannot wait for each other in a circle.
-        rows = [saved[message_id] for message_id in sorted(saved)]
-        written = connection.execute(
-            "INSERT INTO messages AS old"
-            " (id, thread_id, resource_id, role, content, metadata, facets, created_at, position)"
-            " SELECT * FROM unnest(%(id)s::text[], %(thread)s::text[], %(resource)s::text[], %(role)s::text[],"
-            " %(content)s::text[], %(metadata)s::text[], %(facets)s::jsonb[], %(at)s::bigint[], %(position)s::bigint[])"
-            " ON CONFLICT (id) DO UPDATE SET (thread_id, role, content, metadata, facets, created_at, position) ="
-            " (excluded.thread_id, excluded.role, excluded.content, excluded.metadata, excluded.facets,"
-            " excluded.created_at, excluded.position) WHERE old.thread_id = ANY(%(held)s::text[])",
-            {
-                "id": [row.id for row in rows],
-                "thread": [row.thread_id for row in rows],
-                "resource": [row.resource_id for row in rows],
-                "role": [row.role for row in rows],
-                "content": [_json(row.content) for row in rows],
-                "metadata": [_json(row.metadata) for row in rows],
-                "facets": [_facets(row.metadata) for row in rows],
-                "at": [_milliseconds(row.created_at) for row in rows],
-                "position": [places[row.id].position for row in rows],
-                "held": list(threads),
-            },
-        )
-        if written.rowcount < len(rows):
-            raise _Overtaken  # Another saver has since put one of the new ids into a thread not locked here.
+        # New ids are put in first and sorted, and without a lock on what is in their way: so two savers of the same
+        # ids, who meet in the primary key, never wait for each other in a circle.
+        new = sorted(saved.keys() - known)
+        if _insert(connection, [saved[each] for each in new], [places[each].position for each in new]) < len(new):
+            raise _Overtaken  # Another saver has since put one of them into a thread that is not locked here.
+        _replace(connection, [saved[each] for each in known], [places[each].position for each in known])
         _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, now)
         return tuple(saved.values())
 
@@ -375,18 +363,7 @@ class PostgresMemory:
                 new = change.apply(changed[change.id])
                 bounded(new.metadata)
                 changed[change.id] = new
-        connection.execute(
-            "UPDATE messages SET role = new.role, content = new.content, metadata = new.metadata, facets = new.facets"
-            " FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[])"
-            " AS new (id, role, content, metadata, facets) WHERE messages.id = new.id",
-            (
-                list(changed),
-                [message.role for message in changed.values()],
-                [_json(message.content) for message in changed.values()],
-                [_json(message.metadata) for message in changed.values()],
-                [_facets(message.metadata) for message in changed.values()],
-            ),
-        )
+        _replace(connection, list(changed.values()), [places[message_id].position for message_id in changed])
         touched = {message.thread_id for message in changed.values()}
         _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, self._now())
         return tuple(changed[message_id] for message_id in ids if message_id in changed)
@@ -499,9 +476,17 @@ class PostgresMemory:
                     with connection.transaction():
                         done = work(connection)
                         self._runtime.fault("before commit")
-                    return done
                 except _Overtaken:
                     continue
+                self._runtime.fault("after commit")
+                return done
+
+    def _statement(self, connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> int:
+        """Run a write of one statement, which is its own transaction; how many rows it wrote."""
+        self._runtime.fault("before commit")
+        count = connection.execute(statement, parameters).rowcount
+        self._runtime.fault("after commit")
+        return count
 
     def _now(self) -> datetime:
         return instant(self._runtime.clock(), "the clock")
@@ -572,8 +557,47 @@ def _check(batch: Sequence[MessageRow], threads: Mapping[str, Held], places: Map
         raise errors[0]
 
 
+def _columns(rows: Sequence[Message], positions: Sequence[int]) -> tuple[list[Any], ...]:
+    return (
+        [row.id for row in rows],
+        [row.thread_id for row in rows],
+        [row.resource_id for row in rows],
+        [row.role for row in rows],
+        [_json(row.content) for row in rows],
+        [_json(row.metadata) for row in rows],
+        [_facets(row.metadata) for row in rows],
+        [_milliseconds(row.created_at) for row in rows],
+        list(positions),
+    )
+
+
+def _insert(connection: Connection, rows: Sequence[Message], positions: Sequence[int]) -> int:
+    """Insert the messages whose ids do not exist; how many these are."""
+    if not rows:
+        return 0
+    return connection.execute(
+        "INSERT INTO messages (id, thread_id, resource_id, role, content, metadata, facets, created_at, position)"
+        f" SELECT * FROM {ROWS} ON CONFLICT DO NOTHING",
+        _columns(rows, positions),
+    ).rowcount
+
+
+def _replace(connection: Connection, rows: Sequence[Message], positions: Sequence[int]) -> None:
+    """Overwrite messages that exist, all in locked threads."""
+    if rows:
+        connection.execute(
+            "UPDATE messages SET (thread_id, role, content, metadata, facets, created_at, position) ="
+            " (new.thread_id, new.role, new.content, new.metadata, new.facets, new.created_at, new.position)"
+            f" FROM {ROWS} AS new (id, thread_id, resource_id, role, content, metadata, facets, created_at, position)"
+            " WHERE messages.id = new.id",
+            _columns(rows, positions),
+        )
+
+
 def _touch(connection: Connection, threads: Mapping[str, Held], now: datetime) -> None:
     """Write the counters of these locked threads back, and that they changed now (MSG-3)."""
+    if not threads:
+        return
     connection.execute(
         "UPDATE threads SET updated_at = greatest(updated_at, %s), message_count = held.message_count,"
         " next_position = held.next_position FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
@@ -700,7 +724,7 @@ def _message(row: Sequence[Any]) -> Message:
 
 
 def _connect(url: str) -> Connection:
-    return psycopg.connect(url, autocommit=True, client_encoding="utf8")
+    return psycopg.connect(url, autocommit=True, client_encoding="utf8", fallback_application_name="memassay")
 
 
 def _one(connection: Connection, statement: LiteralString, *parameters: str) -> tuple[Any, ...]:

@@ -249,10 +249,10 @@ def crowded(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
 
 def rows_read(connection: psycopg.Connection[Any], **request: Any) -> tuple[int, set[str]]:
     """How many rows of messages a recall of thread t reads, and by which kinds of plan node."""
-    absent = dict.fromkeys(
+    absent: dict[str, Any] = dict.fromkeys(
         ("resource_id", "vector_search_string", "per_page", "include", "filter", "order_by", "thread_config")
     )
-    asked = parse_recall("t", **{**absent, "page": 0, "options": MemoryConfig(), **request})
+    asked = parse_recall("t", page=0, options=MemoryConfig(), **(absent | request))
     statement, parameters = recall_statement(asked)
     row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {statement}", parameters).fetchone()
     assert row is not None
@@ -371,53 +371,77 @@ def test_close_may_be_called_twice(memory: Memory) -> None:
     memory.close()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m: m.get_thread("t"),
-        lambda m: m.list_threads(),
-        lambda m: m.update_thread("t", title="x"),
-        lambda m: m.save_messages([]),
-        lambda m: m.recall("t"),
-    ],
-    ids=["get_thread", "list_threads", "update_thread", "save_messages", "recall"],
-)
-def test_a_call_after_close_is_refused(memory: Memory, call: Callable[[Memory], object]) -> None:
+CALLS: dict[str, Callable[[Memory], object]] = {
+    "get_thread": lambda memory: memory.get_thread("t"),
+    "list_threads": lambda memory: memory.list_threads(),
+    "update_thread": lambda memory: memory.update_thread("t", title="x"),
+    "save_messages": lambda memory: memory.save_messages([NewMessage("a", "t", "")]),
+    "delete_messages": lambda memory: memory.delete_messages([]),
+    "recall": lambda memory: memory.recall("t"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_after_close_is_refused(memory: Memory, call: str) -> None:
     memory.close()
     with pytest.raises(ConfigurationError):
-        call(memory)
+        CALLS[call](memory)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [lambda m: m.recall("t"), lambda m: m.get_thread("t"), lambda m: m.save_messages([NewMessage("a", "t", "")])],
-    ids=["recall", "get_thread", "save_messages"],
-)
-def test_a_lost_connection_is_an_error_and_no_empty_answer(
-    memory: Memory, postgres_url: str, call: Callable[[Memory], object]
-) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_a_lost_connection_is_an_error_and_no_empty_answer(memory: Memory, postgres_url: str, call: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'memassay'"
         )
     with pytest.raises(psycopg.OperationalError):
-        call(memory)
+        CALLS[call](memory)
 
 
 class Crash(BaseException):
     """The process ends here."""
 
 
-def test_a_crash_before_the_commit_leaves_nothing(memory: Memory, postgres_url: str) -> None:
-    def die(point: str) -> None:
-        raise Crash(point)
+def crash_at(point: str, url: str, call: Callable[[Memory], object]) -> None:
+    def fault(reached: str) -> None:
+        if reached == point:
+            raise Crash
 
-    client = BACKEND.open_memory(postgres_url, "test", Runtime(fault=die), MemoryConfig())
+    client = BACKEND.open_memory(url, "test", Runtime(fault=fault), MemoryConfig())
     with pytest.raises(Crash):
-        client.save_messages([NewMessage("a", "t", "")])
+        call(client)
     client.close()
-    assert memory.recall("t").total == 0
+
+
+WRITES: dict[str, Callable[[Memory], object]] = {
+    "create_thread": lambda memory: memory.create_thread(resource_id="r", id="new"),
+    "update_thread": lambda memory: memory.update_thread("t", title="new"),
+    "delete_thread": lambda memory: memory.delete_thread("t"),
+    "save_messages": lambda memory: memory.save_messages([NewMessage("new", "t", "")]),
+    "update_messages": lambda memory: memory.update_messages([MessageUpdate("old", content="new")]),
+    "delete_messages": lambda memory: memory.delete_messages(["old"]),
+    "clear_messages": lambda memory: memory.clear_messages("t"),
+}
+
+
+def everything(memory: Memory) -> tuple[object, object]:
+    return memory.list_threads(per_page=False), memory.recall("t", per_page=False)
+
+
+@pytest.mark.parametrize("call", WRITES)
+def test_a_crash_before_the_commit_leaves_nothing(memory: Memory, postgres_url: str, call: str) -> None:
+    memory.save_messages([NewMessage("old", "t", "")])
+    before = everything(memory)
+    crash_at("before commit", postgres_url, WRITES[call])
+    assert everything(memory) == before
+
+
+@pytest.mark.parametrize("call", WRITES)
+def test_a_crash_after_the_commit_loses_nothing(memory: Memory, postgres_url: str, call: str) -> None:
+    memory.save_messages([NewMessage("old", "t", "")])
+    before = everything(memory)
+    crash_at("after commit", postgres_url, WRITES[call])
+    assert everything(memory) != before
 
 
 # Provisioning
