@@ -103,6 +103,7 @@ MARK = "memassay, layout 1"
 THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at"
 MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
 
+# One array a column (_columns), so that a batch is one statement, whatever its size.
 ROWS: LiteralString = (
     "unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[], %s::bigint[],"
     " %s::bigint[])"
@@ -116,7 +117,10 @@ _content = msgspec.json.Decoder[Content](Content)
 
 
 class PostgresBackend:
-    """PostgreSQL 14 or later, reached by a libpq URL (`postgresql://…`)."""
+    """PostgreSQL 14 or later (run on 16 and 18), reached by a libpq URL (`postgresql://…`).
+
+    A client keeps a session with settings of its own: a pooler in between must pool sessions, not transactions.
+    """
 
     name = "postgres"
     provisioners: ClassVar[Provisioners] = {"url": GivenPostgres(), "embedded": EmbeddedPostgres()}
