@@ -335,8 +335,9 @@ class _Survey:
             if ties:
                 yield f"everything.{direction}.ties"
         elif page.per_page == 0:
-            yield "nothing"
             yield "total.no_rows"
+            if per_page == 0:
+                yield "nothing"
         elif not asked.include:
             yield "page"
             if ties:

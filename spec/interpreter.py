@@ -174,7 +174,9 @@ class Interpreter:
         def branch(number: int) -> Outcome:
             arguments = branches[number].arguments()
             barrier.wait()
-            return self._attempt(lambda: branches[number].call(self._client(number), arguments))
+            outcome = self._attempt(lambda: branches[number].call(self._client(number), arguments))
+            # What a writer sees of the others is not determined: only that it was answered.
+            return Returned(None) if isinstance(outcome, Returned) else outcome
 
         with ThreadPoolExecutor(len(branches)) as pool:
             return Returned(tuple(pool.map(branch, range(len(branches)))))

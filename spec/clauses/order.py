@@ -33,7 +33,7 @@ CLAUSES = (
         ),
         source="recall reference: orderBy",
         level="smoke",
-        applies=("everything", "page.desc", "refused.ORD-2"),
+        applies=("everything.desc", "page.desc", "refused.ORD-2"),
         discriminators={
             "everything, descending, with equal instants": "everything.desc.ties",
             "a descending page of a thread with equal instants": "page.desc",
@@ -91,7 +91,7 @@ CLAUSES = (
         ),
         source="recall reference: perPage, page, lastMessages",
         level="smoke",
-        applies=("default", "everything", "nothing", "refused.ORD-4"),
+        applies=("default", "nothing", "refused.ORD-4"),
         discriminators={
             "more rows than the default ten": "default.ten",
             "more rows than a configured last_messages": "default.configured",

@@ -9,18 +9,17 @@ CLAUSES = (
         id="VAL-1",
         statement=(
             "Instants are aware UTC datetimes of millisecond precision. Finer input is floored (toward minus infinity, "
-            "also before 1970) on write and in filter bounds: what is returned, sorted and filtered is one value. The "
-            "time zone of process, session or server changes nothing."
+            "also before 1970) on write: what is returned, sorted and filtered is one value. The time zone of process, "
+            "session or server changes nothing."
         ),
         source="decision; documents: createdAt is a Date",
         level="smoke",
-        applies=("instant", "date.submillisecond"),
+        applies=("instant",),
         discriminators={
             "an instant finer than a millisecond": "instant.submillisecond",
             "one before 1970": "instant.submillisecond_before_1970",
             "an instant given in another zone": "instant.other_zone",
             "year 1 or 9999": "instant.extreme",
-            "a filter bound finer than a millisecond": "date.submillisecond",
         },
         reports=(
             "TanStack/db#913",
@@ -39,6 +38,14 @@ CLAUSES = (
             "an instant outside the years": "refused.out_of_range",
             "one in a read": "refused.VAL-1.read",
         },
+    ),
+    Clause(
+        id="VAL-1b",
+        statement="A filter bound finer than a millisecond is floored as a written instant is.",
+        source="decision",
+        applies=("date",),
+        discriminators={"a bound finer than a millisecond": "date.submillisecond"},
+        reports=("TanStack/db#913", "twentyhq/twenty#21083"),
     ),
     Clause(
         id="VAL-2",

@@ -5,14 +5,13 @@ Strategies draw from these alone. Forms (forms.py), not Python values.
 
 from __future__ import annotations
 
-from typing import Any
-
-import hypothesis.strategies as st
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
 
 from ..forms import Form
 
-Draw = Any
-"""Hypothesis's draw function; its type is not public."""
+T = TypeVar("T")
 
 NOON = "2024-03-01T12:00:00.000000+00:00"
 
@@ -250,27 +249,27 @@ PARTS: tuple[Form, ...] = (
 ROLES = ("user", "assistant", "system", "tool")
 
 
-def chance(draw: Draw, percent: int) -> bool:
+def chance(rng: Random, percent: int) -> bool:
     """True in about this share of programs."""
-    return draw(st.integers(0, 99)) < percent
+    return rng.randrange(100) < percent
 
 
-def pick(draw: Draw, pool: Any) -> Any:
+def pick(rng: Random, pool: Sequence[T]) -> T:
     """One of a pool."""
-    return draw(st.sampled_from(pool))
+    return rng.choice(pool)
 
 
-def some(draw: Draw, pool: Any, least: int, most: int) -> list[Any]:
+def some(rng: Random, pool: Sequence[T], least: int, most: int) -> list[T]:
     """A few of a pool, with repetition."""
-    return [pick(draw, pool) for _ in range(draw(st.integers(least, most)))]
+    return rng.choices(pool, k=rng.randint(least, most))
 
 
-def distinct(draw: Draw, pool: Any, least: int, most: int) -> list[Any]:
+def distinct(rng: Random, pool: Sequence[T], least: int, most: int) -> list[T]:
     """A few of a pool, each once, in any order."""
-    return list(draw(st.permutations(pool)))[: draw(st.integers(least, most))]
+    return rng.sample(pool, k=min(rng.randint(least, most), len(pool)))
 
 
-def instant(draw: Draw) -> Form:
+def instant(rng: Random) -> Form:
     """An instant, most often one that ties."""
-    kind = draw(st.integers(0, 9))
-    return {"$at": pick(draw, NEAR if kind < 7 else FINE if kind < 9 else FAR)}
+    kind = rng.randrange(10)
+    return {"$at": pick(rng, NEAR if kind < 7 else FINE if kind < 9 else FAR)}
