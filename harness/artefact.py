@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any, Literal
 
 import msgspec
@@ -128,6 +129,25 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     backends: list[BackendResult]
     run: Run
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation of a trace, with the outcomes of the model and of a store; `alike` tells whether they agree."""
+
+    operation: str
+    expected: Any
+    got: Any
+    alike: bool
+
+
+def version_of(distribution: str) -> str:
+    """An installed distribution's version."""
+    return version(distribution)
+
+
+def own_version() -> str:
+    """memassay's version."""
+    return version_of("memassay")
 
 
 def schema(kind: type[Case] | type[Result]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from typing import cast
 
 import msgspec
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
@@ -14,8 +15,11 @@ from hypothesis.strategies import SearchStrategy
 from ..spec.clauses.model import Level
 from ..spec.facts import survey
 from ..spec.program import Program
-from ..spec.strategies import SCENARIOS, Scenario, examples
+from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
+
+ROUNDS = 6
+"""Hypothesis repeats itself: about a quarter of what it draws was drawn before."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -39,33 +43,43 @@ def build(
     seed_: int,
     total: int | None = None,
     *,
-    scenarios: Mapping[str, Scenario] | None = None,
+    scenarios: Mapping[str, Scenario] = SCENARIOS,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Corpus:
     """The corpus of a seed. Same seed and same memassay, Hypothesis and Python: same programs.
 
-    total scales the scenarios' shares; the hand-written examples come on top. `scenarios` replaces the
-    usual ones. `progress` is called with how many programs there are, of how many.
+    total scales the scenarios' shares. `progress` is called with how many programs there are, of how many.
     """
-    chosen = SCENARIOS if scenarios is None else scenarios
-    shares = scale({name: scenario.share[level] for name, scenario in chosen.items()}, total)
+    shares = scale({name: scenario.share[level] for name, scenario in scenarios.items()}, total)
     expected = sum(shares.values())
-    fixed = [("example", program) for program in examples(level)]
     generated: dict[str, list[Program]] = {}
     done = 0
     for name, share in shares.items():
-        generated[name] = generate(chosen[name].strategy, share, derive(seed_, name))
+        generated[name] = distinct(scenarios[name], share, seed_)
         done += share
         progress(done, expected)
     entries = tuple(
         Entry(program, digest, scenario, survey(program))
-        for digest, (scenario, program) in _distinct([*fixed, *_interleave(generated)]).items()
+        for digest, (scenario, program) in _distinct(_interleave(generated)).items()
     )
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
     return Corpus(
         entries,
         artefact.Corpus(seed=seed_, level=level, examples=total, programs=len(entries), hash=whole),
     )
+
+
+def distinct(scenario: Scenario, count: int, seed_: int) -> list[Program]:
+    """`count` different programs, or fewer when a few rounds of drawing do not give that many."""
+    found: dict[str, Program] = {}
+    for number in range(ROUNDS):
+        missing = count - len(found)
+        if missing <= 0:
+            break
+        # One more, as every round begins with the same simplest program.
+        for program in generate(scenario.strategy, missing + 1, derive(seed_, f"{scenario.name}/{number}")):
+            found.setdefault(program.hash, program)
+    return list(found.values())[:count]
 
 
 def generate(strategy: SearchStrategy[Program], count: int, seed_: int) -> list[Program]:
@@ -83,7 +97,7 @@ def generate(strategy: SearchStrategy[Program], count: int, seed_: int) -> list[
         verbosity=Verbosity.quiet,
         stateful_step_count=50,
         report_multiple_bugs=False,
-        suppress_health_check=tuple(HealthCheck),
+        suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
         deadline=None,
         print_blob=False,
         backend="hypothesis",
@@ -96,9 +110,9 @@ def generate(strategy: SearchStrategy[Program], count: int, seed_: int) -> list[
     return drawn
 
 
-def derive(seed_: int, scenario: str) -> int:
-    """A scenario's own seed."""
-    return int.from_bytes(hashlib.sha256(f"{seed_}/{scenario}".encode()).digest()[:8])
+def derive(seed_: int, purpose: str) -> int:
+    """A seed of its own for each purpose."""
+    return int.from_bytes(hashlib.sha256(f"{seed_}/{purpose}".encode()).digest()[:8])
 
 
 def scale(shares: Mapping[str, int], total: int | None) -> dict[str, int]:

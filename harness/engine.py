@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import cast
 
@@ -84,16 +84,17 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
     ways = methods(backend)
     if not ways:
         if method not in (AUTO, "url"):
-            raise UsageProblem(f"{backend.name} needs no engine, so there is no way {method!r}", hint="drop --provision")
+            raise UsageProblem(
+                f"{backend.name} needs no engine, so there is no way {method!r}", hint="drop --provision"
+            )
         return ("url" if url else "in process"), None
     if method != AUTO:
         if method not in ways:
-            raise UsageProblem(
-                f"{backend.name} cannot be had by {method!r}", hint="use " + ", ".join([AUTO, *ways])
-            )
+            raise UsageProblem(f"{backend.name} cannot be had by {method!r}", hint="use " + ", ".join([AUTO, *ways]))
         if method == "url" and not url:
             raise UsageProblem(
-                f"there is no URL for {backend.name}", hint=f"give --url {backend.name}=… or set {variable(backend.name)}"
+                f"there is no URL for {backend.name}",
+                hint=f"give --url {backend.name}=… or set {variable(backend.name)}",
             )
         return method, ways[method]
     if url and "url" in ways:
@@ -108,7 +109,7 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
 
 
 @contextmanager
-def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> Iterator[Engine]:
+def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> Generator[Engine]:
     """Start or reach the engine; leaving stops what was started. Raises EngineUnavailable, UsageProblem."""
     url = url_for(name, backend, urls)
     chosen, way = choose(backend, method, url)
@@ -149,6 +150,7 @@ class Namespaces:
         self._made = 0
         self._uses: dict[str, int] = {}
         self._idle: deque[str] = deque()
+        self._retired = False
         self.left: list[str] = []
         """Why namespaces could not be dropped at the end."""
 
@@ -163,17 +165,23 @@ class Namespaces:
                 self.left.append(str(error))
 
     @contextmanager
-    def lease(self) -> Iterator[str]:
+    def lease(self) -> Generator[str]:
         """An empty namespace, used before as a rule. Raises EngineFailed."""
         namespace = self._empty(self._idle.popleft()) if len(self._idle) == POOL else self._new()
         self._uses[namespace] += 1
+        self._retired = False
         try:
             yield namespace
         finally:
-            self._idle.append(namespace)
+            if not self._retired:
+                self._idle.append(namespace)
+
+    def retire(self) -> None:
+        """Not use again the namespace that is leased: something may still be going on in it."""
+        self._retired = True
 
     @contextmanager
-    def fresh(self) -> Iterator[str]:
+    def fresh(self) -> Generator[str]:
         """A namespace never used before, dropped at the end. Raises EngineFailed."""
         namespace = self._new()
         yield namespace

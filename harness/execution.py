@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import msgspec
 
 from ..spec.divergence import Divergence
 from ..spec.interpreter import Crashed, Interpreter, Open, Outcome, Transcript
-from ..spec.judge import judge
+from ..spec.judge import MAIN_CLAUSE, judge
 from ..spec.program import AnyOperation, Program, Reopen, Together
 from ..spec.protocols import Memory, Runtime
 from ..spec.types import MemoryConfig
@@ -45,25 +44,23 @@ def execute(engine: Engine, namespace: str, program: Program, limit: float = TIM
     seconds = time.perf_counter() - began
     divergences = judge(ran, transcript, durable=durable)
     if timed_out:
-        divergences = tuple(_as_time_out(item, len(transcript) - 1, limit) for item in divergences)
-    return Execution(ran, transcript, tuple(_redacted(engine, item) for item in divergences), seconds)
+        divergences = _with_time_out(ran, divergences, limit)
+    return Execution(ran, transcript, divergences, seconds)
 
 
-def executes(engine: Engine, namespaces: Namespaces, program: Program, limit: float = TIME_LIMIT) -> Execution:
-    """The same in a leased namespace."""
+def execute_in(namespaces: Namespaces, engine: Engine, program: Program, limit: float = TIME_LIMIT) -> Execution:
+    """The same in a leased namespace; one in which a program hung is not used again."""
     with namespaces.lease() as namespace:
-        return execute(engine, namespace, program, limit)
+        execution = execute(engine, namespace, program, limit)
+        if execution.timed_out:
+            namespaces.retire()
+        return execution
 
 
 def needs(program: Program) -> frozenset[str]:
     """The capabilities without which the program cannot be run at all."""
     several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
     return frozenset({"concurrent_clients"} if several else ())
-
-
-def first(divergences: tuple[Divergence, ...]) -> Divergence:
-    """The one at the earliest operation."""
-    return min(divergences, key=lambda divergence: divergence.index)
 
 
 def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tuple[Program, Transcript, bool]:
@@ -115,14 +112,10 @@ def _close(clients: list[Memory]) -> None:
             continue
 
 
-def _as_time_out(divergence: Divergence, index: int, limit: float) -> Divergence:
-    if divergence.index != index:
-        return divergence
-    return msgspec.structs.replace(
-        divergence, aspect=TIME_OUT, got=f"not done after {limit:g} s", crashed=True
-    )
-
-
-def _redacted(engine: Engine, divergence: Divergence) -> Divergence:
-    got: Any = engine.redactor.value(divergence.got)
-    return msgspec.structs.replace(divergence, got=got)
+def _with_time_out(program: Program, found: tuple[Divergence, ...], limit: float) -> tuple[Divergence, ...]:
+    """What was found before the last operation, and that this did not come to its end."""
+    index = len(program.operations) - 1
+    name = program.operations[index].name
+    blamed = next((item.clause for item in found if item.index == index), MAIN_CLAUSE.get(name, "CAP-1"))
+    hung = Divergence(blamed, TIME_OUT, name, index, "an outcome", f"none after {limit:g} s", crashed=True)
+    return (*(item for item in found if item.index < index), hung)

@@ -8,6 +8,7 @@ a program whose forms can be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, cast
 
 import msgspec
@@ -201,7 +202,7 @@ def replace(tree: Json, path: Path, value: Json) -> Json:
     if not path:
         return value
     step = path[0]
-    copied: Json = dict(tree) if isinstance(tree, dict) else list(tree)
+    copied: Json = copy(tree)
     copied[step] = replace(tree[step], path[1:], value)
     return copied
 

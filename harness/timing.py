@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -13,11 +13,11 @@ AGAIN = 5.0
 
 
 class TimeOut(KeyboardInterrupt):
-    """The limit has passed. Drivers treat it as the Ctrl-C it descends from: they cancel the call and let it through."""
+    """The limit has passed. Drivers treat it like the Ctrl-C it descends from: they cancel the call and pass it on."""
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Generator[None]:
     """Raise TimeOut in the block once it has taken this long.
 
     Only where signals reach it, in the main thread of a POSIX process; elsewhere there is no limit.

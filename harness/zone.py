@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 HOSTILE = "Pacific/Chatham"
@@ -12,7 +12,7 @@ HOSTILE = "Pacific/Chatham"
 
 
 @contextmanager
-def hostile_zone() -> Iterator[str]:
+def hostile_zone() -> Generator[str]:
     """Set it before engines start; yields what the process really has, restores what it had."""
     if not hasattr(time, "tzset"):
         yield f"unchanged ({time.strftime('%z')})"

@@ -1,0 +1,152 @@
+"""Case files on disk: kept after a run, read back, replayed and traced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from ..spec.compare import same
+from ..spec.divergence import Divergence
+from ..spec.forms import FormError
+from ..spec.judge import expect
+from ..spec.program import Program
+from . import artefact
+from .artefact import RERUNS, BackendResult, Case, ClauseResult, Finding, Result, Step
+from .engine import Engine, Namespaces
+from .execution import TIME_LIMIT, Execution, execute
+from .exits import UsageProblem
+from .plain import plain
+
+DEFAULT_FOLDER = Path(".memassay") / "cases"
+
+Status = Literal["FIXED", "STILL FAILS"]
+
+
+T = TypeVar("T")
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What a case does on a backend now.
+
+    shown: in how many of 3 reruns the program deviates; divergence: how, the case's own way if it still does.
+    steps: the model's outcomes beside the store's.
+    """
+
+    status: Status
+    shown: int
+    divergence: Divergence | None
+    steps: tuple[Step, ...]
+
+
+def keep(result: Result, folder: Path) -> Result:
+    """Write every finding's case under the folder; the same result with the files' names."""
+
+    def kept(backend: str, finding: Finding) -> Finding:
+        file = Path(_slug(backend)) / f"{_slug(str(finding.case.signature))}.json"
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(artefact.encode(finding.case))
+        return msgspec.structs.replace(finding, file=file.as_posix())
+
+    def clause(backend: str, result: ClauseResult) -> ClauseResult:
+        return msgspec.structs.replace(result, findings=[kept(backend, finding) for finding in result.findings])
+
+    def with_files(backend: BackendResult) -> BackendResult:
+        return msgspec.structs.replace(
+            backend, clauses={name: clause(backend.name, found) for name, found in backend.clauses.items()}
+        )
+
+    return msgspec.structs.replace(result, backends=[with_files(backend) for backend in result.backends])
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")
+
+
+def files(paths: Iterable[Path]) -> list[Path]:
+    """The case files named, those under folders included. Raises UsageProblem when there are none."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise UsageProblem(f"{path} does not exist", hint="give a case file, or a folder of them")
+        below = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not below:
+            raise UsageProblem(f"{path} holds no case files", hint="failing runs write them under .memassay/cases")
+        found += below
+    return found
+
+
+def read(path: Path) -> Case:
+    """A case from a file. Raises UsageProblem."""
+    case = _decoded(path, Case)
+    _check(path, case.program)
+    return case
+
+
+def read_program(path: Path) -> Program:
+    """The program of a case file, or of a file that is a bare program. Raises UsageProblem."""
+    keys = _decoded(path, dict[str, msgspec.Raw])
+    program = _decoded(path, Program) if "operations" in keys else _decoded(path, Case).program
+    _check(path, program)
+    return program
+
+
+def _decoded(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be read: {error.strerror}", hint="give a case file") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"{path} is no case file: {error}", hint="see `memassay schema case`") from None
+
+
+def _check(path: Path, program: Program) -> None:
+    try:
+        for operation in program.operations:
+            operation.arguments()
+    except (FormError, TypeError, AttributeError) as error:
+        raise UsageProblem(f"{path} holds a form that cannot be read: {error}", hint="see spec/forms.py") from None
+
+
+def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TIME_LIMIT) -> Replay:
+    """Run a case 3 times in fresh namespaces. It is fixed when the program never deviates. Raises EngineFailed."""
+    executions: list[Execution] = []
+    for _ in range(RERUNS):
+        with namespaces.fresh() as namespace:
+            executions.append(execute(engine, namespace, case.program, limit))
+    failing = [execution for execution in executions if execution.divergences]
+    if not failing:
+        return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))
+    return Replay("STILL FAILS", len(failing), _like(case, failing), steps(case.program, failing[0], engine))
+
+
+def _like(case: Case, failing: Iterable[Execution]) -> Divergence:
+    """The case's own divergence if it shows, else the first."""
+    found = [divergence for execution in failing for divergence in execution.divergences]
+    return next((divergence for divergence in found if divergence.signature == case.signature), found[0])
+
+
+def in_words(case: Case, replayed: Replay) -> str:
+    """How it still fails; empty when it does not."""
+    if replayed.divergence is None:
+        return ""
+    signature = replayed.divergence.signature
+    now = str(signature) if signature == case.signature else f"now {signature}, was {case.signature}"
+    return f"{now}, {replayed.shown} of {RERUNS} runs"
+
+
+def steps(program: Program, execution: Execution, engine: Engine) -> tuple[Step, ...]:
+    """The store's outcomes beside the model's, as plain values."""
+    expected = expect(program, durable=engine.capabilities.durable)
+    return tuple(
+        Step(
+            operation=str(operation),
+            expected=plain(right),
+            got=engine.redactor.value(plain(got)),
+            alike=same(right, got),
+        )
+        for operation, right, got in zip(program.operations, expected, execution.transcript, strict=False)
+    )

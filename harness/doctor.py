@@ -1,0 +1,65 @@
+"""What runs on this machine, and what is missing for the rest."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from ..backends.registry import UnknownBackend, find, names
+from .artefact import own_version, version_of
+from .engine import methods, variable
+from .zone import hostile_zone
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the report; `missing` says what to install, and is empty when it runs."""
+
+    subject: str
+    what: str
+    missing: str = ""
+
+
+def checks() -> Iterator[Check]:
+    """The machine, then every way to every backend."""
+    yield Check("memassay", own_version())
+    yield Check("python", f"{platform.python_version()} on {platform.platform()}")
+    yield Check("hypothesis", version_of("hypothesis"))
+    yield _zone()
+    yield _limits()
+    for name in names():
+        yield from _backend(name)
+
+
+def _zone() -> Check:
+    with hostile_zone() as zone:
+        moved = time.timezone != 0
+    return Check("time zone", zone, "" if moved else "runs do not move the process to a hostile zone: install tzdata")
+
+
+def _limits() -> Check:
+    timed = hasattr(signal, "setitimer")
+    return Check(
+        "time limit",
+        "programs that hang are stopped",
+        "" if timed else "POSIX timers: here a hung program hangs the run",
+    )
+
+
+def _backend(name: str) -> Iterator[Check]:
+    try:
+        backend = find(name)
+    except UnknownBackend as error:
+        yield Check(name, "cannot be used", str(error))
+        return
+    ways = methods(backend)
+    if not ways:
+        yield Check(name, "needs no engine")
+    for method, way in ways.items():
+        if method == "url":
+            yield Check(name, f"url: yours, by --url {name}=... or {variable(name)}", way.missing() or "")
+        else:
+            yield Check(name, method, way.missing() or "")

@@ -1,0 +1,227 @@
+"""Runs a corpus on backends: search, settle, verdicts. Knows no engine, prints nothing, writes nothing."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ..backends.provision import EngineUnavailable
+from ..spec.clauses import CLAUSES, Clause, Level, select
+from ..spec.divergence import Signature
+from ..spec.protocols import Backend
+from . import artefact, events, verdicts
+from .artefact import BackendResult, ClauseResult, Finding, Result, Run
+from .corpus import Corpus, Entry
+from .counterexample import Limits, Settler, Sighting, note
+from .engine import AUTO, Engine, EngineFailed, Namespaces, start
+from .execution import TIME_LIMIT, execute_in, needs
+from .zone import hostile_zone
+
+MAX_TIME_OUTS = 3
+"""Programs that may hang before the engine is given up."""
+
+DIED = "the engine died"
+FAIL_FAST = "stopped at the first failure"
+INTERRUPTED = "interrupted"
+NOT_STARTED = "the engine did not start"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A backend and the name under which it was asked for."""
+
+    name: str
+    backend: Backend
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to verify, and how.
+
+    clauses: ids or families that narrow the level; without any, all of the level.
+    method, urls: how engines are had (engine.choose).
+    time_limit: seconds a program may take.
+    """
+
+    targets: Sequence[Target]
+    level: Level = "core"
+    clauses: Sequence[str] = ()
+    method: str = AUTO
+    urls: Mapping[str, str] = {}
+    fail_fast: bool = False
+    time_limit: float = TIME_LIMIT
+    limits: Limits = Limits()
+
+    def selected(self) -> tuple[Clause, ...]:
+        """The clauses asked for."""
+        return select(self.level, self.clauses)
+
+    def reported(self) -> frozenset[str]:
+        """The clauses whose failures count: with `clauses` those alone, else any that a program happens to show."""
+        return frozenset(clause.id for clause in self.selected()) if self.clauses else frozenset(CLAUSES)
+
+    def entries(self, corpus: Corpus) -> tuple[Entry, ...]:
+        """The programs that exercise a selected clause; the corpus is the same whatever is selected."""
+        if not self.clauses:
+            return corpus.entries
+        facts = {fact for clause in self.selected() for fact in clause.applies}
+        return tuple(entry for entry in corpus.entries if not entry.facts.isdisjoint(facts))
+
+
+def verify(plan: Plan, corpus: Corpus, emit: events.Emit = events.ignore) -> Result:
+    """Hold every target to the corpus. Ctrl-C ends the run; what was learned so far is returned, marked so."""
+    began, started = time.perf_counter(), datetime.now(UTC)
+    entries = plan.entries(corpus)
+    emit(events.CorpusReady(corpus.description, len(entries)))
+    backends: list[BackendResult] = []
+    seconds: dict[str, float] = {}
+    stopped = ""
+    with hostile_zone() as zone:
+        for target in plan.targets:
+            if stopped:
+                backends.append(BackendResult(name=target.name, clauses=_none_run(plan, stopped)))
+                continue
+            since = time.perf_counter()
+            verification = _Verification(plan, target, corpus, entries, emit)
+            backends.append(verification.run())
+            seconds[target.name] = round(time.perf_counter() - since, 3)
+            emit(events.BackendDone(backends[-1]))
+            if verification.stopped in (INTERRUPTED, FAIL_FAST):
+                stopped = verification.stopped
+    return Result(
+        memassay=artefact.own_version(),
+        python=platform.python_version(),
+        hypothesis=artefact.version_of("hypothesis"),
+        corpus=corpus.description,
+        selected=[clause.id for clause in plan.selected()],
+        time_zone=zone,
+        interrupted=stopped == INTERRUPTED,
+        backends=backends,
+        run=Run(
+            started=started.isoformat(timespec="seconds"),
+            seconds=round(time.perf_counter() - began, 3),
+            seconds_by_backend=seconds,
+            platform=platform.platform(),
+        ),
+    )
+
+
+class _Verification:
+    """One backend held to the corpus."""
+
+    def __init__(self, plan: Plan, target: Target, corpus: Corpus, entries: Sequence[Entry], emit: events.Emit) -> None:
+        self.stopped = ""
+        """Why the run of this backend ended before its end; empty when it did not."""
+        self._plan = plan
+        self._name = target.name
+        self._backend = target.backend
+        self._corpus = corpus
+        self._entries = entries
+        self._emit = emit
+        self._error = ""
+        self._ran: list[Entry] = []
+        self._skipped = 0
+        self._sightings: dict[Signature, Sighting] = {}
+        self._findings: Mapping[Signature, Finding] = {}
+
+    def run(self) -> BackendResult:
+        """The backend's verdicts."""
+        self._emit(events.EngineStarting(self._name))
+        engine: Engine | None = None
+        try:
+            with start(self._name, self._backend, self._plan.method, self._plan.urls) as engine:
+                endpoint = engine.endpoint
+                self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
+                self._on(engine)
+        except EngineUnavailable as error:
+            self._error, self.stopped = str(error), NOT_STARTED
+        except KeyboardInterrupt:
+            self._interrupt()
+        if engine is None:
+            return BackendResult(name=self._name, error=self._error, clauses=_none_run(self._plan, self.stopped))
+        return BackendResult(
+            name=self._name,
+            engine=engine.version,
+            method=engine.endpoint.method,
+            detail=engine.endpoint.detail,
+            capabilities=engine.capabilities,
+            programs=len(self._ran),
+            skipped=self._skipped,
+            error=self._error,
+            clauses={clause.id: self._clause(clause, engine) for clause in CLAUSES.values()},
+        )
+
+    def _on(self, engine: Engine) -> None:
+        """Search, then settle what was found; an interrupt or a dead engine ends both."""
+        with Namespaces(engine) as namespaces:
+            settler = Settler(
+                engine,
+                namespaces,
+                name=self._name,
+                corpus=self._corpus.description,
+                reported=self._plan.reported(),
+                time_limit=self._plan.time_limit,
+                limits=self._plan.limits,
+                emit=self._emit,
+            )
+            self._findings = settler.findings
+            try:
+                self._search(engine, namespaces)
+                settler.settle(self._sightings)
+            except EngineFailed as error:
+                self._error, self.stopped = str(error), DIED
+            except KeyboardInterrupt:
+                self._interrupt()
+            settler.keep(self._sightings)
+        for complaint in namespaces.left:
+            self._emit(events.Notice(self._name, complaint))
+
+    def _search(self, engine: Engine, namespaces: Namespaces) -> None:
+        """Run every program once and collect what deviates. Raises EngineFailed."""
+        time_outs = 0
+        for done, entry in enumerate(self._entries, 1):
+            if any(not getattr(engine.capabilities, need) for need in needs(entry.program)):
+                self._skipped += 1
+                continue
+            execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
+            self._ran.append(entry)
+            for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
+                self._emit(events.SignatureFound(self._name, signature))
+            if any(divergence.crashed for divergence in execution.divergences):
+                engine.check()
+            time_outs += execution.timed_out
+            if time_outs == MAX_TIME_OUTS:
+                raise EngineFailed(f"{time_outs} programs took longer than {self._plan.time_limit:g} s each")
+            self._emit(events.ProgramRan(self._name, done, len(self._entries), len(self._sightings)))
+            if self._plan.fail_fast and self._sightings:
+                self.stopped = FAIL_FAST
+                return
+
+    def _interrupt(self) -> None:
+        self.stopped = INTERRUPTED
+        self._emit(events.Interrupted())
+
+    def _clause(self, clause: Clause, engine: Engine) -> ClauseResult:
+        findings = [finding for finding in self._findings.values() if finding.case.signature.clause == clause.id]
+        complete = len(self._ran) + self._skipped == len(self._entries)
+        not_run = "" if complete else self.stopped
+        if clause.id not in {selected.id for selected in self._plan.selected()}:
+            not_run = _unselected(self._plan, clause)
+        counts = verdicts.tally(clause, self._ran)
+        return verdicts.of_clause(clause, counts, findings, engine.capabilities, not_run=not_run)
+
+
+def _none_run(plan: Plan, reason: str) -> dict[str, ClauseResult]:
+    selected = {clause.id for clause in plan.selected()}
+    return {
+        clause.id: ClauseResult(
+            verdict="not-run", reason=reason if clause.id in selected else _unselected(plan, clause)
+        )
+        for clause in CLAUSES.values()
+    }
+
+
+def _unselected(plan: Plan, clause: Clause) -> str:
+    return "not selected" if plan.clauses else f"level {clause.level}"

@@ -1,0 +1,35 @@
+"""The clauses on a terminal: all in one list, or one with what puts it to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from ..spec.clauses import Clause
+from .terminal import FAMILIES
+
+
+def listing(families: Mapping[str, tuple[Clause, ...]], console: Console) -> None:
+    """Id, level and statement, by family."""
+    for family, clauses in families.items():
+        console.print(Text(FAMILIES.get(family, family), style="bold"))
+        for clause in clauses:
+            line = Text(f"  {clause.id:8}{clause.level:10}{clause.statement}")
+            console.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def detail(clause: Clause, console: Console) -> None:
+    """All there is to know about one clause."""
+    console.print(Text(f"{clause.id} ({clause.level})", style="bold"))
+    console.print(Text(clause.statement))
+    console.print(Text(f"source: {clause.source}"))
+    if clause.requires:
+        console.print(Text(f"needs the capability: {clause.requires}"))
+    console.print(Text("put to the test by programs with:"))
+    for words in clause.discriminators:
+        console.print(Text(f"  - {words}"))
+    if clause.reports:
+        console.print(Text("reported in the field: " + ", ".join(clause.reports)), soft_wrap=True)
+    console.print()

@@ -1,0 +1,137 @@
+"""A result on a terminal: the matrix of clauses by backend, every failure, and one line a backend."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..harness.artefact import FAILING, BackendResult, Result, Verdict
+from ..spec.clauses import CLAUSES
+from .findings import count, lines
+
+STYLES: dict[Verdict, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "flaky": "bold red",
+    "error": "bold red",
+    "known": "yellow",
+    "unsupported": "dim",
+    "vacuous": "yellow",
+    "not-run": "dim",
+}
+FAMILIES = {
+    "VAL": "values",
+    "THR": "threads",
+    "MSG": "messages",
+    "ORD": "order and paging",
+    "TIM": "date ranges",
+    "FLT": "metadata filters",
+    "INC": "include",
+    "ISO": "isolation",
+    "DUR": "durability",
+    "CAP": "capabilities",
+}
+INDENT = "    "
+
+
+WIDE = 120
+"""Columns beyond which the matrix does not fill the terminal."""
+
+
+def matrix(result: Result, console: Console) -> None:
+    """Clauses by backend, grouped by family; clauses that nobody asked for are left out."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=console.width <= WIDE)
+    table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, ratio=1, overflow="ellipsis")
+    for backend in result.backends:
+        table.add_column(backend.name, no_wrap=True)
+    for family, clauses in groupby(_shown(result), key=lambda clause: clause.partition("-")[0]):
+        table.add_row("", Text(FAMILIES.get(family, family), style="bold"))
+        for clause in clauses:
+            cells = [_cell(_verdict(backend, clause)) for backend in result.backends]
+            table.add_row(clause, Text(_statement(clause), style="dim"), *cells)
+    console.print(table)
+
+
+def _cell(verdict: Verdict) -> Text:
+    return Text(verdict, style=STYLES[verdict])
+
+
+def _shown(result: Result) -> list[str]:
+    return [
+        clause
+        for clause in CLAUSES
+        if clause in result.selected or any(_verdict(backend, clause) in FAILING for backend in result.backends)
+    ]
+
+
+def _verdict(backend: BackendResult, clause: str) -> Verdict:
+    return backend.clauses[clause].verdict if clause in backend.clauses else "not-run"
+
+
+def _statement(clause: str) -> str:
+    return CLAUSES[clause].statement if clause in CLAUSES else ""
+
+
+def failures(result: Result, console: Console, cases: str) -> None:
+    """Each finding: clause, program, expected and got, and the command that replays its case from the folder."""
+    for backend in result.backends:
+        for found in backend.clauses.values():
+            for finding in found.findings:
+                console.print(
+                    Text.assemble(
+                        (f"{finding.verdict.upper()}  ", STYLES[finding.verdict]),
+                        (f"{finding.case.signature.clause} on {backend.name}", "bold"),
+                    )
+                )
+                for line in lines(finding, cases):
+                    console.print(Text(INDENT + line if line else ""), soft_wrap=True)
+
+
+def inconclusive(result: Result, console: Console) -> None:
+    """Why clauses are vacuous, unsupported or were not run although asked for."""
+    for backend in result.backends:
+        for verdict in ("vacuous", "unsupported", "not-run"):
+            for reason, clauses in _by_reason(result, backend, verdict).items():
+                console.print(
+                    Text.assemble(
+                        (f"{verdict}  ", STYLES[verdict]), f"{', '.join(clauses)} on {backend.name}: {reason}"
+                    )
+                )
+
+
+def _by_reason(result: Result, backend: BackendResult, verdict: Verdict) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for clause, found in backend.clauses.items():
+        if clause in result.selected and found.verdict == verdict:
+            reasons.setdefault(found.reason, []).append(clause)
+    return reasons
+
+
+def summary(result: Result, console: Console) -> None:
+    """One line a backend, with denominators."""
+    for backend in result.backends:
+        console.print(Text(summary_line(result, backend), style="bold"))
+    if result.interrupted:
+        console.print(Text("interrupted: these results are partial", style="bold yellow"))
+
+
+def summary_line(result: Result, backend: BackendResult) -> str:
+    """How many of the clauses asked for pass, and what became of the rest."""
+    shown = [clause for clause in CLAUSES if clause in result.selected or _verdict(backend, clause) in FAILING]
+    verdicts = Counter(_verdict(backend, clause) for clause in shown)
+    rest = [f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "pass"]
+    engine = f" {backend.engine}" if backend.engine else ""
+    ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
+    skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
+    line = f"{backend.name}{engine}: {verdicts['pass']} of {len(shown)} clauses pass"
+    return (
+        line
+        + (f", {', '.join(rest)}" if rest else "")
+        + f" ({ran}{skipped})"
+        + (f"; {backend.error}" if backend.error else "")
+    )
