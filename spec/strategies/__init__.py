@@ -42,7 +42,7 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("threads", s.threads, 70, 260, 1500),
         _scenario("paging", s.paging, 70, 260, 1500),
         _scenario("dates", s.dates, 40, 120, 600),
-        _scenario("filters", s.filters, 100, 240, 1500),
+        _scenario("filters", s.filters, 110, 330, 1500),
         _scenario("includes", s.includes, 70, 240, 1200),
         _scenario("hostile", s.hostile, 24, 100, 1000),
         _scenario("reopened", s.reopened, 30, 80, 400),

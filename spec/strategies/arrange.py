@@ -42,7 +42,7 @@ def metadata(rng: Random) -> Form:
     for key in distinct(rng, ("k", "n", "s"), 1, 2):
         kind = pick(rng, range(10))
         pairs[key] = pick(rng, pools.SCALARS if kind < 7 else pools.ODD_SCALARS if kind < 8 else pools.CONTAINERS)
-    if chance(rng, 30):
+    if chance(rng, 45):
         odd = [[key, pick(rng, pools.SCALARS)] for key in distinct(rng, pools.ODD_KEYS, 1, 2)]
         return {"$dict": [*([key, item] for key, item in pairs.items()), *odd]}
     return pairs

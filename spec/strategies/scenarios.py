@@ -363,6 +363,7 @@ ALIKE: tuple[tuple[Form, ...], ...] = (
     (None, None, None, "null", 0, "", False, [None]),
     (True, True, "true", 1, "True", [True]),
     ("\u00e9", "e\u0301", "\u00c9", "E\u0301", "%", "_"),
+    ("a", "A", "a ", "b", "B", " b"),
     (None, None, None, "null", None, "", False, "x"),
     pools.LONG_STRINGS,
     pools.LONG_STRINGS,
@@ -418,7 +419,7 @@ def includes(rng: Random) -> ops.Program:
             }
         elif chance(rng, 50):
             page = {"order_by": ASC}
-        if chance(rng, 25):
+        if chance(rng, 15):
             page["filter"] = {"metadata": {"k": 1}}
         if chance(rng, 35):
             page["resource_id"] = pick(rng, ("r1", "r1", "r1", "r2"))
