@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from . import program as ops
 from .errors import StoreError
 from .filters import Equals, kind_of
+from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
 from .reference import Event, Model, Row, State
 from .requests import ListThreads, Recall, parse_list_threads, parse_recall
@@ -116,13 +118,10 @@ class _Survey:
             facts = facts | {f"{fact}.read" for fact in facts}
         else:
             self.pending.add("refused.observed")
-        if isinstance(operation, ops.SaveMessages) and isinstance(operation.messages, list):
-            batch = cast("list[Any]", operation.messages)
-            if len(batch) > 1 and isinstance(batch[0], dict):
-                self.pending.add("save.refused_batch")
-        if isinstance(operation, ops.UpdateMessages) and isinstance(operation.updates, list):
-            if len(cast("list[Any]", operation.updates)) > 1:
-                self.pending.add("update.refused_batch")
+        if isinstance(operation, ops.SaveMessages) and _batch(operation.messages):
+            self.pending.add("save.refused_batch")
+        if isinstance(operation, ops.UpdateMessages) and _batch(operation.updates):
+            self.pending.add("update.refused_batch")
         if isinstance(operation, ops.DeleteMessages) and isinstance(operation.ids, str):
             facts.add("delete.bare_string")
         self.facts |= facts
@@ -248,7 +247,7 @@ class _Survey:
                 yield "order"
             if [row.position for row in rows] != sorted(row.position for row in rows):
                 yield "order.late_arrival"
-            for left, right in zip(rows, rows[1:], strict=False):
+            for left, right in pairwise(rows):
                 if left.message.created_at != right.message.created_at:
                     continue
                 yield "order.ties"
@@ -268,7 +267,7 @@ class _Survey:
             if any(
                 left.message.created_at == right.message.created_at
                 for rows in self.state.rows.values()
-                for left, right in zip(rows, rows[1:], strict=False)
+                for left, right in pairwise(rows)
             ):
                 yield "reopen.ties"
             if self.updated or self.replaced:
@@ -310,10 +309,7 @@ class _Survey:
         )
         per_page = arguments.get("per_page")
         direction = "asc" if asked.ascending else "desc"
-        ties = any(
-            left.message.created_at == right.message.created_at
-            for left, right in zip(matching, matching[1:], strict=False)
-        )
+        ties = any(left.message.created_at == right.message.created_at for left, right in pairwise(matching))
         yield "total"
         if asked.include:
             yield "total.with_include"
@@ -538,12 +534,19 @@ def _near_misses(condition: Equals, stored: list[Any], rows: int) -> Iterator[st
             yield "filter.other_type"
 
 
+def _batch(form: Form) -> bool:
+    """Whether a form is a list of several items."""
+    return isinstance(form, list) and len(cast("list[Form]", form)) > 1
+
+
+def _compatible(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
 def _alike(left: str, right: str) -> bool:
     """Equal but for case, surrounding space or Unicode form."""
-    return any(
-        fold(left) == fold(right)
-        for fold in (str.casefold, str.strip, lambda text: unicodedata.normalize("NFKC", text))
-    )
+    folds: tuple[Callable[[str], str], ...] = (str.casefold, str.strip, _compatible)
+    return any(fold(left) == fold(right) for fold in folds)
 
 
 def _as_text(value: Any) -> str:
@@ -565,7 +568,7 @@ def _get_thread(operation: ops.GetThread, outcome: Outcome, threads: dict[str, T
 
 def _update_thread(arguments: dict[str, Any], old: Thread, new: Thread) -> Iterator[str]:
     yield "update_thread"
-    changes = arguments.get("metadata") or {}
+    changes: dict[str, Any] = arguments.get("metadata") or {}
     if changes and old.metadata.keys() - changes.keys():
         yield "update_thread.merges"
     if any(isinstance(old.metadata.get(key), dict) for key in changes):

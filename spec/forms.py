@@ -128,7 +128,7 @@ def show(form: Form) -> str:
         return ascii(form)
     pairs = cast("dict[str, Any]", form)
     tag = next(iter(pairs), "")
-    given = pairs.get(tag)
+    given: Any = pairs.get(tag)
     match tag:
         case "$at" | "$naive":
             return f"{tag[1:]}({given!r})"

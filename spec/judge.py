@@ -140,7 +140,7 @@ class _Judge:
             event = Event("thread_created" if isinstance(operation, ops.CreateThread) else "thread_updated", "")
             yield from self.thread_values(index, name, expected.value, got.value, event)
             return
-        if isinstance(expected.value, tuple) and _messages(got.value):
+        if _messages(expected.value) and _messages(got.value):
             wanted = {message.id: message for message in cast("tuple[Message, ...]", expected.value)}
             shown = {message.id: message for message in got.value}
             if [*wanted] != [message.id for message in got.value]:

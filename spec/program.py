@@ -171,8 +171,9 @@ class SaveMessages(Operation, frozen=True, kw_only=True, tag="save_messages"):
 
     def threads(self) -> Iterator[Any]:
         """See Operation."""
-        if isinstance(self.messages, list):
-            for item in cast("list[Form]", self.messages):
+        messages: Form = self.messages
+        if isinstance(messages, list):
+            for item in cast("list[Form]", messages):
                 if isinstance(item, dict):
                     pairs = cast("dict[str, Form]", item)
                     yield resolve(pairs.get("$fill", pairs).get("thread_id"))
@@ -267,11 +268,14 @@ class Observe(Operation, frozen=True, kw_only=True, tag="observe"):
     role: ClassVar[Role] = "observe"
 
 
+Concurrent = UpdateThread | UpdateMessages | SaveMessages
+
+
 class Together(Operation, frozen=True, kw_only=True, tag="together"):
     """Operations at the same time, each by a client of its own. Their effects must commute."""
 
     role: ClassVar[Role] = "write"
-    operations: list[UpdateThread | UpdateMessages | SaveMessages]
+    operations: list[Concurrent]
 
     def given(self) -> dict[str, Form]:
         """See Operation."""

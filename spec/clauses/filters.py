@@ -8,8 +8,9 @@ CLAUSES = (
     Clause(
         id="TIM-1",
         statement=(
-            "date_range bounds are inclusive; start_exclusive and end_exclusive cut exactly the equal instant (and are "
-            "ignored without their bound). Either side may be absent. start after end is empty, not an error."
+            "date_range bounds are inclusive; start_exclusive and end_exclusive cut exactly the equal instant "
+            "(and are ignored without their bound). Either side may be absent. start after end is empty, not an "
+            "error."
         ),
         source="recall reference: filter.dateRange",
         level="smoke",
@@ -27,9 +28,9 @@ CLAUSES = (
     Clause(
         id="FLT-1",
         statement=(
-            'A metadata filter is shallow, AND, exact including type: 1 = 1.0, but not "1" nor true; strings exact (no '
-            "folding, trimming, wildcards, normalising); null matches explicit null only; a missing key matches nothing; "
-            "stored arrays and objects match nothing."
+            'A metadata filter is shallow, AND, exact including type: 1 = 1.0, but not "1" nor true; strings '
+            "exact (no folding, trimming, wildcards, normalising); null matches explicit null only; a missing key "
+            "matches nothing; stored arrays and objects match nothing."
         ),
         source="recall reference: metadata filtering",
         level="smoke",
@@ -48,9 +49,9 @@ CLAUSES = (
     Clause(
         id="FLT-2",
         statement=(
-            "Filter keys are [A-Za-z_][A-Za-z0-9_]* of at most 128 characters, not __proto__, constructor or prototype; "
-            "values are strings up to 1 MiB, finite numbers (integers within ±(2^53 − 1)), booleans or null; anything else "
-            "is InvalidFilter naming the key. {} is no filter."
+            "Filter keys are [A-Za-z_][A-Za-z0-9_]* of at most 128 characters, not __proto__, constructor or "
+            "prototype; values are strings up to 1 MiB, finite numbers (integers within ±(2^53 − 1)), booleans or "
+            "null; anything else is InvalidFilter naming the key. {} is no filter."
         ),
         source="recall reference: metadata filtering",
         level="smoke",
@@ -68,8 +69,8 @@ CLAUSES = (
     Clause(
         id="FLT-3",
         statement=(
-            "Filtering precedes paging and counting; the answer never depends on indexes, mappings, what was written "
-            "first, how long a string is, or how many distinct keys exist."
+            "Filtering precedes paging and counting; the answer never depends on indexes, mappings, what was "
+            "written first, how long a string is, or how many distinct keys exist."
         ),
         source="message history: metadata filtering; decision",
         level="smoke",

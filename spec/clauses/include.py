@@ -8,11 +8,11 @@ CLAUSES = (
     Clause(
         id="INC-1",
         statement=(
-            "An include selects the message and its n previous and m next in the order of its thread (ORD-1), filters "
-            "ignored. n and m default to 0 (2 with a vector search); an explicit value wins. thread_id defaults to the "
-            "request's. An unknown id, or one not in that thread, is skipped; past the ends the window is clipped; with "
-            "resource_id a thread of another resource is never entered. Negative or non-integer: InvalidRequest. An empty "
-            "list is no include."
+            "An include selects the message and its n previous and m next in the order of its thread (ORD-1), "
+            "filters ignored. n and m default to 0 (2 with a vector search); an explicit value wins. thread_id "
+            "defaults to the request's. An unknown id, or one not in that thread, is skipped; past the ends the "
+            "window is clipped; with resource_id a thread of another resource is never entered. Negative or "
+            "non-integer: InvalidRequest. An empty list is no include."
         ),
         source="recall reference: include",
         level="smoke",
@@ -35,7 +35,7 @@ CLAUSES = (
     ),
     Clause(
         id="INC-2",
-        statement="The result is the page and the included windows, each message once, in the requested order.",
+        statement=("The result is the page and the included windows, each message once, in the requested order."),
         source="recall reference: include",
         level="smoke",
         applies=("include",),
@@ -50,7 +50,9 @@ CLAUSES = (
     ),
     Clause(
         id="INC-3",
-        statement="With include, per_page absent and no vector search, only the included messages come back, as per_page 0.",
+        statement=(
+            "With include, per_page absent and no vector search, only the included messages come back, as per_page 0."
+        ),
         source="message history: one message by id",
         level="smoke",
         applies=("include.alone",),

@@ -8,8 +8,8 @@ CLAUSES = (
     Clause(
         id="ISO-1",
         statement=(
-            "Reads enforce ownership only where resource_id is given; then nothing of another resource ever shows. Writes "
-            "never change the owner of an existing thread or message."
+            "Reads enforce ownership only where resource_id is given; then nothing of another resource ever "
+            "shows. Writes never change the owner of an existing thread or message."
         ),
         source="message history: access is the application's; decision",
         level="smoke",

@@ -8,9 +8,9 @@ CLAUSES = (
     Clause(
         id="MSG-0",
         statement=(
-            "A message has id, thread_id, resource_id, role (user, assistant, system or tool), content, metadata (default "
-            "{}) and created_at. Content is a string (the empty one too) or a non-empty list of parts (text, reasoning, "
-            "file, tool). Other roles and empty lists are InvalidRequest."
+            "A message has id, thread_id, resource_id, role (user, assistant, system or tool), content, metadata "
+            "(default {}) and created_at. Content is a string (the empty one too) or a non-empty list of parts "
+            "(text, reasoning, file, tool). Other roles and empty lists are InvalidRequest."
         ),
         source="recall reference: messages; decision",
         level="smoke",
@@ -26,10 +26,10 @@ CLAUSES = (
     Clause(
         id="MSG-1",
         statement=(
-            "save_messages is all or nothing, whatever was refused. Unknown thread: ThreadNotFound; a resource_id other "
-            "than the thread's: OwnershipMismatch; where messages of a batch are wrong in several ways, any of their "
-            "errors. One row per distinct id comes back, in order of first occurrence. A missing created_at is the clock's "
-            "now, one for the batch."
+            "save_messages is all or nothing, whatever was refused. Unknown thread: ThreadNotFound; a resource_id "
+            "other than the thread's: OwnershipMismatch; where messages of a batch are wrong in several ways, any "
+            "of their errors. One row per distinct id comes back, in order of first occurrence. A missing "
+            "created_at is the clock's now, one for the batch."
         ),
         source="decision",
         level="smoke",
@@ -45,9 +45,9 @@ CLAUSES = (
     Clause(
         id="MSG-2",
         statement=(
-            "A batch means its messages saved one by one in order. Saving an existing id replaces content, role, metadata "
-            "(absent is {}) and created_at if given. Into another thread of the same resource the message moves, and the "
-            "old thread shows it nowhere; into another resource is OwnershipMismatch."
+            "A batch means its messages saved one by one in order. Saving an existing id replaces content, role, "
+            "metadata (absent is {}) and created_at if given. Into another thread of the same resource the "
+            "message moves, and the old thread shows it nowhere; into another resource is OwnershipMismatch."
         ),
         source="decision",
         level="smoke",
@@ -64,9 +64,9 @@ CLAUSES = (
     Clause(
         id="MSG-3",
         statement=(
-            "save, update, delete and clear set updated_at of every thread they touch to the later of its old value and "
-            "now, and of no other thread; a move touches both. An empty batch, only unknown ids, or clearing an empty "
-            "thread touch nothing."
+            "save, update, delete and clear set updated_at of every thread they touch to the later of its old "
+            "value and now, and of no other thread; a move touches both. An empty batch, only unknown ids, or "
+            "clearing an empty thread touch nothing."
         ),
         source="decision",
         level="smoke",
@@ -81,9 +81,9 @@ CLAUSES = (
     Clause(
         id="MSG-4",
         statement=(
-            "update_messages changes content and role if given and merges metadata shallowly; all or nothing; repeated ids "
-            "apply in order; unknown ids are ignored. Every existing row named comes back once, in order of first "
-            "occurrence."
+            "update_messages changes content and role if given and merges metadata shallowly; all or nothing; "
+            "repeated ids apply in order; unknown ids are ignored. Every existing row named comes back once, in "
+            "order of first occurrence."
         ),
         source="decision",
         level="smoke",
@@ -106,8 +106,8 @@ CLAUSES = (
     Clause(
         id="MSG-5",
         statement=(
-            "delete_messages says how many of the ids existed: unknown ones are ignored, duplicates count once, an empty "
-            "list deletes nothing; a bare string is InvalidRequest."
+            "delete_messages says how many of the ids existed: unknown ones are ignored, duplicates count once, "
+            "an empty list deletes nothing; a bare string is InvalidRequest."
         ),
         source="message history: deleteMessages",
         level="smoke",
@@ -124,8 +124,8 @@ CLAUSES = (
     Clause(
         id="MSG-5a",
         statement=(
-            "clear_messages deletes all messages of the thread and says how many there were; the thread stays. Unknown is "
-            "ThreadNotFound."
+            "clear_messages deletes all messages of the thread and says how many there were; the thread stays. "
+            "Unknown is ThreadNotFound."
         ),
         source="message history: deleteMessages",
         level="smoke",

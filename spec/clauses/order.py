@@ -8,10 +8,10 @@ CLAUSES = (
     Clause(
         id="ORD-1",
         statement=(
-            "Messages of a thread have one total order: (created_at, position). A position is taken when an id enters a "
-            "thread and lost when it leaves (move, delete, clear); coming back appends. Re-save, update and reopen keep "
-            "it: equal instants never reorder. Rows of several threads: (created_at, thread_id, position). Ids compare by "
-            "code point."
+            "Messages of a thread have one total order: (created_at, position). A position is taken when an id "
+            "enters a thread and lost when it leaves (move, delete, clear); coming back appends. Re-save, update "
+            "and reopen keep it: equal instants never reorder. Rows of several threads: (created_at, thread_id, "
+            "position). Ids compare by code point."
         ),
         source="message history; decision",
         level="smoke",
@@ -28,8 +28,8 @@ CLAUSES = (
     Clause(
         id="ORD-2",
         statement=(
-            "The default direction is DESC; results come back in the direction asked for; DESC is exactly the reverse of "
-            "ASC, among equal instants too. Any other field or direction is InvalidRequest."
+            "The default direction is DESC; results come back in the direction asked for; DESC is exactly the "
+            "reverse of ASC, among equal instants too. Any other field or direction is InvalidRequest."
         ),
         source="recall reference: orderBy",
         level="smoke",
@@ -43,7 +43,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-3",
-        statement="Page p of size n is the slice [p·n, (p+1)·n) of that sequence. Past the end: empty, total right.",
+        statement=("Page p of size n is the slice [p·n, (p+1)·n) of that sequence. Past the end: empty, total right."),
         source="recall reference: page, perPage",
         level="smoke",
         applies=("page",),
@@ -84,10 +84,10 @@ CLAUSES = (
     Clause(
         id="ORD-4",
         statement=(
-            "per_page absent (or None) is the effective last_messages, default 10; False is everything, with page 0; 0 is "
-            "no page rows. last_messages is an integer ≥ 0, None (10), or False (as per_page 0 unless per_page is given); "
-            "thread_config overlays the store's options. page is an integer from 0 to 2^53 − 1. Negative, non-integer, "
-            "True and strings are InvalidRequest."
+            "per_page absent (or None) is the effective last_messages, default 10; False is everything, with page "
+            "0; 0 is no page rows. last_messages is an integer ≥ 0, None (10), or False (as per_page 0 unless "
+            "per_page is given); thread_config overlays the store's options. page is an integer from 0 to 2^53 − "
+            "1. Negative, non-integer, True and strings are InvalidRequest."
         ),
         source="recall reference: perPage, page, lastMessages",
         level="smoke",
@@ -105,9 +105,9 @@ CLAUSES = (
     Clause(
         id="ORD-5",
         statement=(
-            "total counts the rows matching thread, resource and filter, whatever page or include. has_more holds exactly "
-            "when matching rows remain after this page's slice; it is False for per_page 0 or False. include changes "
-            "neither. page and per_page say what was effective."
+            "total counts the rows matching thread, resource and filter, whatever page or include. has_more holds "
+            "exactly when matching rows remain after this page's slice; it is False for per_page 0 or False. "
+            "include changes neither. page and per_page say what was effective."
         ),
         source="message history: hasMore; decision",
         level="smoke",
@@ -124,8 +124,8 @@ CLAUSES = (
     Clause(
         id="ORD-6",
         statement=(
-            "resource_id, when given, must own the thread, else OwnershipMismatch. An unknown thread has an empty page "
-            "(what is included from other threads still comes); with resource_id it is ThreadNotFound."
+            "resource_id, when given, must own the thread, else OwnershipMismatch. An unknown thread has an empty "
+            "page (what is included from other threads still comes); with resource_id it is ThreadNotFound."
         ),
         source="recall reference: resourceId",
         level="smoke",

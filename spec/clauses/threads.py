@@ -8,9 +8,9 @@ CLAUSES = (
     Clause(
         id="THR-1",
         statement=(
-            "create_thread needs resource_id; the id is given or generated, title defaults to the empty string, metadata "
-            "to {}; created_at is given or the clock's now, and updated_at starts equal to it. An existing id is "
-            "AlreadyExists and changes nothing."
+            "create_thread needs resource_id; the id is given or generated, title defaults to the empty string, "
+            "metadata to {}; created_at is given or the clock's now, and updated_at starts equal to it. An "
+            "existing id is AlreadyExists and changes nothing."
         ),
         source="message history: threads and resources; decision",
         level="smoke",
@@ -38,9 +38,9 @@ CLAUSES = (
     Clause(
         id="THR-3",
         statement=(
-            "update_thread sets the title if given and merges metadata shallowly: keys not named stay, nested values are "
-            "replaced whole. Unknown is ThreadNotFound. created_at never changes; updated_at becomes the later of its old "
-            "value and now."
+            "update_thread sets the title if given and merges metadata shallowly: keys not named stay, nested "
+            "values are replaced whole. Unknown is ThreadNotFound. created_at never changes; updated_at becomes "
+            "the later of its old value and now."
         ),
         source="decision",
         level="smoke",
@@ -57,7 +57,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-3a",
-        statement="Merges of one thread's metadata at the same time lose nothing: 20 writers, 20 keys, 20 kept.",
+        statement=("Merges of one thread's metadata at the same time lose nothing: 20 writers, 20 keys, 20 kept."),
         source="decision",
         applies=("together.update_thread",),
         discriminators={"writers at the same time": "together.update_thread"},
@@ -65,10 +65,10 @@ CLAUSES = (
     Clause(
         id="THR-4",
         statement=(
-            "list_threads takes filter {resource_id, metadata}, order_by {created_at | updated_at, ASC | DESC}, page and "
-            "per_page, and returns threads, total, page, per_page, has_more. Default created_at DESC, per_page 100. Order "
-            "is (field, id), ids by code point; ORD-2 to ORD-5 apply, per_page 0 and False included; the metadata filter "
-            "is that of FLT."
+            "list_threads takes filter {resource_id, metadata}, order_by {created_at | updated_at, ASC | DESC}, "
+            "page and per_page, and returns threads, total, page, per_page, has_more. Default created_at DESC, "
+            "per_page 100. Order is (field, id), ids by code point; ORD-2 to ORD-5 apply, per_page 0 and False "
+            "included; the metadata filter is that of FLT."
         ),
         source="message history: listThreads",
         level="smoke",
@@ -86,8 +86,8 @@ CLAUSES = (
     Clause(
         id="THR-5",
         statement=(
-            "delete_thread removes the thread and its messages, and says True; an unknown id is False. A thread created "
-            "anew under the id is empty."
+            "delete_thread removes the thread and its messages, and says True; an unknown id is False. A thread "
+            "created anew under the id is empty."
         ),
         source="decision",
         level="smoke",

@@ -8,9 +8,9 @@ CLAUSES = (
     Clause(
         id="VAL-1",
         statement=(
-            "Instants are aware UTC datetimes of millisecond precision. Finer input is floored (toward minus infinity, "
-            "also before 1970) on write: what is returned, sorted and filtered is one value. The time zone of process, "
-            "session or server changes nothing."
+            "Instants are aware UTC datetimes of millisecond precision. Finer input is floored (toward minus "
+            "infinity, also before 1970) on write: what is returned, sorted and filtered is one value. The time "
+            "zone of process, session or server changes nothing."
         ),
         source="decision; documents: createdAt is a Date",
         level="smoke",
@@ -50,8 +50,9 @@ CLAUSES = (
     Clause(
         id="VAL-2",
         statement=(
-            "Ids and names are distinct exactly when their code points are: `A` is not `a`, no prefix is cut, nothing is "
-            "trimmed or normalised. Every well-formed string (id, title, content, metadata) round-trips exactly."
+            "Ids and names are distinct exactly when their code points are: `A` is not `a`, no prefix is cut, "
+            "nothing is trimmed or normalised. Every well-formed string (id, title, content, metadata) "
+            "round-trips exactly."
         ),
         source="decision",
         level="smoke",
@@ -67,8 +68,8 @@ CLAUSES = (
     Clause(
         id="VAL-2a",
         statement=(
-            "Ids are non-empty strings of at most 255 characters, in reads too. U+0000 and lone surrogates anywhere (id, "
-            "title, content, metadata) are InvalidRequest, and nothing changes."
+            "Ids are non-empty strings of at most 255 characters, in reads too. U+0000 and lone surrogates "
+            "anywhere (id, title, content, metadata) are InvalidRequest, and nothing changes."
         ),
         source="decision",
         applies=("refused.VAL-2a",),
@@ -83,7 +84,9 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-2b",
-        statement="Strings of any length round-trip: ids that share their first 254 characters are two ids; content of 1 MiB.",
+        statement=(
+            "Strings of any length round-trip: ids that share their first 254 characters are two ids; content of 1 MiB."
+        ),
         source="decision",
         applies=("text.long", "id.prefix_pair"),
         discriminators={
@@ -95,9 +98,9 @@ CLAUSES = (
     Clause(
         id="VAL-3",
         statement=(
-            "Any JSON object may be stored as metadata and comes back equal by JSON type, numbers by value (an integral "
-            "float may return as int), key order free; null stays null, missing stays missing; keys are opaque (a dot or a "
-            "dollar sign means nothing). −0.0 equals 0."
+            "Any JSON object may be stored as metadata and comes back equal by JSON type, numbers by value (an "
+            "integral float may return as int), key order free; null stays null, missing stays missing; keys are "
+            "opaque (a dot or a dollar sign means nothing). −0.0 equals 0."
         ),
         source="documents: metadata is a record of JSON values; decision",
         level="smoke",
@@ -115,9 +118,9 @@ CLAUSES = (
     Clause(
         id="VAL-3a",
         statement=(
-            "Metadata that is not a JSON object is InvalidRequest, as are tuples, datetimes, NaN, infinities, ints beyond "
-            "±(2^53 − 1), nesting deeper than 64 levels (the object itself is the first) and more than 1 MiB of compact "
-            "JSON in UTF-8, after a merge too; nothing changes."
+            "Metadata that is not a JSON object is InvalidRequest, as are tuples, datetimes, NaN, infinities, "
+            "ints beyond ±(2^53 − 1), nesting deeper than 64 levels (the object itself is the first) and more "
+            "than 1 MiB of compact JSON in UTF-8, after a merge too; nothing changes."
         ),
         source="decision",
         applies=("refused.VAL-3a",),

@@ -16,6 +16,10 @@ OWNERS = {"t1": "r1", "t2": "r1", "t3": "r2"}
 """Threads and their resources: two of one, one of another."""
 
 
+BAD_ROLES: tuple[Form, ...] = ("admin", "", "User", {"$repeat": ["x", 300]})
+BAD_CONTENTS: tuple[Form, ...] = ([], {"$tuple": []}, ["text"], 5)
+
+
 def threads(rng: Random, *names: str) -> list[ops.AnyOperation]:
     """Create the threads; sometimes with a title, metadata, an instant."""
     steps: list[ops.AnyOperation] = [create(rng, name) for name in names]
@@ -89,16 +93,16 @@ def tied(rng: Random, thread: str, ids: Any = pools.IDS) -> ops.SaveMessages:
 def refused_save(rng: Random, thread: str) -> ops.SaveMessages:
     """A good message and a bad one, in either order."""
     good = message(rng, pick(rng, pools.IDS), thread, instant(rng))
-    bad = {"id": "w", "thread_id": thread, "content": "x"}
+    bad: dict[str, Form] = {"id": "w", "thread_id": thread, "content": "x"}
     match pick(rng, range(12)):
         case 0 | 1 | 9:
             bad["thread_id"] = "nowhere"
         case 2 | 3 | 10:
             bad["resource_id"] = "r2" if OWNERS.get(thread) == "r1" else "r1"
         case 4 | 11:
-            bad["role"] = pick(rng, ("admin", "", "User", {"$repeat": ["x", 300]}))
+            bad["role"] = pick(rng, BAD_ROLES)
         case 5:
-            bad["content"] = pick(rng, ([], {"$tuple": []}, ["text"], 5))
+            bad["content"] = pick(rng, BAD_CONTENTS)
         case 6:
             bad[pick(rng, ("id", "thread_id", "content", "resource_id"))] = pick(rng, pools.BAD_TEXTS)
         case 7:

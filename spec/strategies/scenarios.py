@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from .. import program as ops
 from ..forms import Form
@@ -187,7 +187,7 @@ def threads(rng: Random) -> ops.Program:
         given: dict[str, Form] = {} if resource is None else {"resource_id": resource}
         steps.append(ops.GetThread(thread_id=pick(rng, ("t1", "t3", "g1", "nowhere")), **given))
     if chance(rng, 50):
-        first = {"order_by": {"field": "created_at", "direction": "ASC"}, "per_page": 1}
+        first: dict[str, Any] = {"order_by": {"field": "created_at", "direction": "ASC"}, "per_page": 1}
         late = pick(rng, ("t1", "t2", "t3"))
         steps += [ops.Tick(ms=5000), ops.UpdateThread(thread_id=late, title="late"), OBSERVE, ops.ListThreads(**first)]
         by_update = {"field": "updated_at", "direction": pick(rng, ("ASC", "DESC"))}
@@ -338,7 +338,7 @@ def filters(rng: Random) -> ops.Program:
         steps += [ops.UpdateMessages(updates=[change]), OBSERVE]
     for _ in range(3):
         stored = [item["metadata"]["k"] for item in batch if "k" in item["metadata"]]
-        wanted = [value for value in stored if not isinstance(value, list | dict) or _symbolic(value)]
+        wanted: list[Form] = [value for value in stored if not isinstance(value, list | dict) or _symbolic(value)]
         conditions: dict[str, Form] = {"k": pick(rng, (*(wanted or [1]), *likes))}
         if chance(rng, 40):
             conditions["n"] = pick(rng, (1, 1, 1.0, "1", None))
@@ -374,7 +374,7 @@ ALIKE: tuple[tuple[Form, ...], ...] = (
 
 
 def _symbolic(form: Form) -> bool:
-    return isinstance(form, dict) and next(iter(form), "").startswith("$")
+    return isinstance(form, dict) and next(iter(cast("dict[str, Form]", form)), "").startswith("$")
 
 
 def _bad_filter(rng: Random) -> Form:
@@ -537,16 +537,11 @@ def together(rng: Random) -> ops.Program:
         ops.SaveMessages(messages=[{"id": "a", "thread_id": "t1", "content": "x", "metadata": {"kept": 1}}]),
         OBSERVE,
     ]
-    if chance(rng, 50):
-        steps.append(
-            ops.Together(operations=[ops.UpdateThread(thread_id="t1", metadata={f"k{i}": i}) for i in range(n)])
-        )
-    else:
-        steps.append(
-            ops.Together(
-                operations=[ops.UpdateMessages(updates=[{"id": "a", "metadata": {f"k{i}": i}}]) for i in range(n)]
-            )
-        )
+    merges: list[ops.Concurrent] = [ops.UpdateThread(thread_id="t1", metadata={f"k{i}": i}) for i in range(n)]
+    changes: list[ops.Concurrent] = [
+        ops.UpdateMessages(updates=[{"id": "a", "metadata": {f"k{i}": i}}]) for i in range(n)
+    ]
+    steps += [ops.Together(operations=merges), OBSERVE, ops.Together(operations=changes)]
     return ops.Program(operations=(*steps, OBSERVE))
 
 
