@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="TIM-1",
+        title="date ranges",
         statement=(
             "date_range bounds are inclusive; start_exclusive and end_exclusive cut exactly the equal instant "
             "(and are ignored without their bound). Either side may be absent. start after end is empty, not an "
@@ -27,6 +28,7 @@ CLAUSES = (
     ),
     Clause(
         id="FLT-1",
+        title="exact by type and value",
         statement=(
             'A metadata filter is shallow, AND, exact including type: 1 = 1.0, but not "1" nor true; strings '
             "exact (no folding, trimming, wildcards, normalising); null matches explicit null only; a missing key "
@@ -48,6 +50,7 @@ CLAUSES = (
     ),
     Clause(
         id="FLT-2",
+        title="bad filters are refused",
         statement=(
             "Filter keys are [A-Za-z_][A-Za-z0-9_]* of at most 128 characters, not __proto__, constructor or "
             "prototype; values are strings up to 1 MiB, finite numbers (integers within ±(2^53 − 1)), booleans or "
@@ -68,6 +71,7 @@ CLAUSES = (
     ),
     Clause(
         id="FLT-3",
+        title="filter before page and count",
         statement=(
             "Filtering precedes paging and counting; the answer never depends on indexes, mappings, what was "
             "written first, how long a string is, or how many distinct keys exist."

@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="INC-1",
+        title="a message and its neighbours",
         statement=(
             "An include selects the message and its n previous and m next in the order of its thread (ORD-1), "
             "filters ignored. n and m default to 0 (2 with a vector search); an explicit value wins. thread_id "
@@ -35,6 +36,7 @@ CLAUSES = (
     ),
     Clause(
         id="INC-2",
+        title="page and windows, once each",
         statement=("The result is the page and the included windows, each message once, in the requested order."),
         source="recall reference: include",
         level="smoke",
@@ -50,6 +52,7 @@ CLAUSES = (
     ),
     Clause(
         id="INC-3",
+        title="include alone",
         statement=(
             "With include, per_page absent and no vector search, only the included messages come back, as per_page 0."
         ),

@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="ISO-1",
+        title="resources apart",
         statement=(
             "Reads enforce ownership only where resource_id is given; then nothing of another resource ever "
             "shows. Writes never change the owner of an existing thread or message."
@@ -22,6 +23,7 @@ CLAUSES = (
     ),
     Clause(
         id="ISO-2",
+        title="nothing can change a query",
         statement="No id, key, name or value can change a query. Refused input changes nothing.",
         source="decision",
         level="smoke",
@@ -39,6 +41,7 @@ CLAUSES = (
     ),
     Clause(
         id="CAP-1",
+        title="Unsupported is said",
         statement="What a backend cannot do it refuses with Unsupported: never a wrong or an empty answer.",
         source="decision",
         level="smoke",
@@ -47,6 +50,7 @@ CLAUSES = (
     ),
     Clause(
         id="DUR-1",
+        title="survives reopen",
         statement="What was acknowledged survives close and reopen.",
         source="decision",
         level="smoke",

@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="MSG-0",
+        title="what a message is",
         statement=(
             "A message has id, thread_id, resource_id, role (user, assistant, system or tool), content, metadata "
             "(default {}) and created_at. Content is a string (the empty one too) or a non-empty list of parts "
@@ -25,6 +26,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-1",
+        title="save: all or nothing",
         statement=(
             "save_messages is all or nothing, whatever was refused. Unknown thread: ThreadNotFound; a resource_id "
             "other than the thread's: OwnershipMismatch; where messages of a batch are wrong in several ways, any "
@@ -44,6 +46,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-2",
+        title="save again: replace or move",
         statement=(
             "A batch means its messages saved one by one in order. Saving an existing id replaces content, role, "
             "metadata (absent is {}) and created_at if given. Into another thread of the same resource the "
@@ -63,6 +66,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-3",
+        title="updated_at of what is touched",
         statement=(
             "save, update, delete and clear set updated_at of every thread they touch to the later of its old "
             "value and now, and of no other thread; a move touches both. An empty batch, only unknown ids, or "
@@ -80,6 +84,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-4",
+        title="update messages: merge",
         statement=(
             "update_messages changes content and role if given and merges metadata shallowly; all or nothing; "
             "repeated ids apply in order; unknown ids are ignored. Every existing row named comes back once, in "
@@ -98,6 +103,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-4a",
+        title="merges of a message at the same time",
         statement="Merges of one message's metadata at the same time lose nothing.",
         source="decision",
         applies=("together.update_messages",),
@@ -105,6 +111,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-5",
+        title="delete messages: what existed",
         statement=(
             "delete_messages says how many of the ids existed: unknown ones are ignored, duplicates count once, "
             "an empty list deletes nothing; a bare string is InvalidRequest."
@@ -123,6 +130,7 @@ CLAUSES = (
     ),
     Clause(
         id="MSG-5a",
+        title="clear a thread",
         statement=(
             "clear_messages deletes all messages of the thread and says how many there were; the thread stays. "
             "Unknown is ThreadNotFound."

@@ -11,7 +11,9 @@ LEVELS: tuple[Level, ...] = ("smoke", "core", "extended")
 
 
 class Clause(msgspec.Struct, frozen=True, kw_only=True):
-    """One normative statement.
+    """One normative statement. The id is stable for good: a change of meaning is a new id.
+
+    title: a few words for tables.
 
     applies: facts (facts.py) any of which makes a program exercise the clause.
     discriminators: what a program must contain for the clause to be put to the test, in words → the
@@ -20,6 +22,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
+    title: str
     statement: str
     source: str
     applies: tuple[str, ...]

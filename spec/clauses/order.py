@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="ORD-1",
+        title="one total order",
         statement=(
             "Messages of a thread have one total order: (created_at, position). A position is taken when an id "
             "enters a thread and lost when it leaves (move, delete, clear); coming back appends. Re-save, update "
@@ -27,6 +28,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-2",
+        title="DESC is ASC reversed",
         statement=(
             "The default direction is DESC; results come back in the direction asked for; DESC is exactly the "
             "reverse of ASC, among equal instants too. Any other field or direction is InvalidRequest."
@@ -43,6 +45,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-3",
+        title="a page is a slice",
         statement=("Page p of size n is the slice [p·n, (p+1)·n) of that sequence. Past the end: empty, total right."),
         source="recall reference: page, perPage",
         level="smoke",
@@ -59,6 +62,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-3a",
+        title="pages joined are the list",
         statement="All pages joined, with no write between, are the full list, for any page size.",
         source="recall reference: page, perPage",
         applies=("walk",),
@@ -67,6 +71,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-3b",
+        title="past an engine's window",
         statement="Pages and full lists hold also past an engine's window (10,000 rows, 1,000-row bulks).",
         source="decision",
         applies=("window.deep_page", "window.everything"),
@@ -83,6 +88,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-4",
+        title="per_page and its defaults",
         statement=(
             "per_page absent (or None) is the effective last_messages, default 10; False is everything, with page "
             "0; 0 is no page rows. last_messages is an integer ≥ 0, None (10), or False (as per_page 0 unless "
@@ -104,6 +110,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-5",
+        title="total and has_more",
         statement=(
             "total counts the rows matching thread, resource and filter, whatever page or include. has_more holds "
             "exactly when matching rows remain after this page's slice; it is False for per_page 0 or False. "
@@ -123,6 +130,7 @@ CLAUSES = (
     ),
     Clause(
         id="ORD-6",
+        title="the thread's owner",
         statement=(
             "resource_id, when given, must own the thread, else OwnershipMismatch. An unknown thread has an empty "
             "page (what is included from other threads still comes); with resource_id it is ThreadNotFound."

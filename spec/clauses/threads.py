@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="THR-1",
+        title="create a thread",
         statement=(
             "create_thread needs resource_id; the id is given or generated, title defaults to the empty string, "
             "metadata to {}; created_at is given or the clock's now, and updated_at starts equal to it. An "
@@ -25,6 +26,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-2",
+        title="get a thread",
         statement="get_thread is None when the thread is unknown, or another resource's than the one given.",
         source="message history: getThreadById",
         level="smoke",
@@ -37,6 +39,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-3",
+        title="update a thread: merge",
         statement=(
             "update_thread sets the title if given and merges metadata shallowly: keys not named stay, nested "
             "values are replaced whole. Unknown is ThreadNotFound. created_at never changes; updated_at becomes "
@@ -57,6 +60,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-3a",
+        title="merges of a thread at the same time",
         statement=("Merges of one thread's metadata at the same time lose nothing: 20 writers, 20 keys, 20 kept."),
         source="decision",
         applies=("together.update_thread",),
@@ -64,6 +68,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-4",
+        title="list threads",
         statement=(
             "list_threads takes filter {resource_id, metadata}, order_by {created_at | updated_at, ASC | DESC}, "
             "page and per_page, and returns threads, total, page, per_page, has_more. Default created_at DESC, "
@@ -85,6 +90,7 @@ CLAUSES = (
     ),
     Clause(
         id="THR-5",
+        title="delete a thread",
         statement=(
             "delete_thread removes the thread and its messages, and says True; an unknown id is False. A thread "
             "created anew under the id is empty."

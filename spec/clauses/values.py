@@ -7,6 +7,7 @@ from .model import Clause
 CLAUSES = (
     Clause(
         id="VAL-1",
+        title="instants: UTC, floored to the millisecond",
         statement=(
             "Instants are aware UTC datetimes of millisecond precision. Finer input is floored (toward minus "
             "infinity, also before 1970) on write: what is returned, sorted and filtered is one value. The time "
@@ -30,6 +31,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-1a",
+        title="instants without zone or out of range",
         statement="An instant without a zone, or outside the years 0001 to 9999 in UTC, is InvalidRequest.",
         source="decision",
         applies=("refused.VAL-1",),
@@ -41,6 +43,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-1b",
+        title="filter bounds floored like instants",
         statement="A filter bound finer than a millisecond is floored as a written instant is.",
         source="decision",
         applies=("date",),
@@ -49,6 +52,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-2",
+        title="strings and ids round-trip exactly",
         statement=(
             "Ids and names are distinct exactly when their code points are: `A` is not `a`, no prefix is cut, "
             "nothing is trimmed or normalised. Every well-formed string (id, title, content, metadata) "
@@ -67,6 +71,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-2a",
+        title="bad strings and ids are refused",
         statement=(
             "Ids are non-empty strings of at most 255 characters, in reads too. U+0000 and lone surrogates "
             "anywhere (id, title, content, metadata) are InvalidRequest, and nothing changes."
@@ -84,6 +89,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-2b",
+        title="long strings, ids alike to the end",
         statement=(
             "Strings of any length round-trip: ids that share their first 254 characters are two ids; content of 1 MiB."
         ),
@@ -97,6 +103,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-3",
+        title="metadata comes back as stored",
         statement=(
             "Any JSON object may be stored as metadata and comes back equal by JSON type, numbers by value (an "
             "integral float may return as int), key order free; null stays null, missing stays missing; keys are "
@@ -117,6 +124,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-3a",
+        title="metadata beyond the limits is refused",
         statement=(
             "Metadata that is not a JSON object is InvalidRequest, as are tuples, datetimes, NaN, infinities, "
             "ints beyond ±(2^53 − 1), nesting deeper than 64 levels (the object itself is the first) and more "
@@ -132,6 +140,7 @@ CLAUSES = (
     ),
     Clause(
         id="VAL-4",
+        title="nothing returned is shared",
         statement="Nothing returned aliases what was passed in or returned elsewhere.",
         source="decision",
         applies=("alias.input", "alias.output"),
