@@ -6,9 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from .vectors import METRICS, IndexType, Metric
+
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Declared by a backend. What is not declared must be refused with `Unsupported` (CAP-1)."""
+
+    storage: bool = True
+    """Threads and messages. Without it the backend is an index alone."""
 
     durable: bool = True
     """What was acknowledged survives close and reopen (DUR-1). False for memory-only stores."""
@@ -18,13 +23,31 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     `compensated` may show a part while the call runs, never after an error was returned."""
 
     clone: bool = False
-    """`clone_thread` (CLN-1)."""
+    """`clone_thread` and `list_clones` (CLN-1)."""
 
     working_memory: bool = False
     """`get_working_memory` and `update_working_memory` (WM-1)."""
 
+    vectors: bool = False
+    """Vector indices of the user's own (VEC)."""
+
     semantic_recall: bool = False
-    """A vector index can stand beside the messages (SEM-1)."""
+    """Messages can be embedded and found by meaning (SEM)."""
+
+    resource_scope: bool = False
+    """Semantic recall over all threads of a resource (SEM-1)."""
+
+    index_types: tuple[IndexType, ...] = ()
+    """The index types there are; the first is the default."""
+
+    metrics: tuple[Metric, ...] = METRICS
+    """The metrics there are."""
+
+    max_dimension: int = 16_000
+    """The largest dimension of any index."""
+
+    max_indexed_dimension: int = 16_000
+    """The largest dimension of an index that is not flat; the default type is flat beyond it."""
 
     concurrent_clients: bool = True
     """A second client may be opened on the same namespace while the first is in use (CON-1)."""

@@ -67,10 +67,10 @@ class Window(msgspec.Struct, frozen=True):
         return self.end is None or not (at > self.end or (self.end_exclusive and at == self.end))
 
 
-def check_key(key: object) -> str:
+def check_key(key: object, *, clause: str = "FLT-2") -> str:
     """A filter key within FLT-2."""
     if type(key) is not str or not KEY.fullmatch(key) or len(key) > MAX_KEY_CHARACTERS or key in RESERVED_KEYS:
-        raise InvalidFilter(f"filter key {show(key)} is not allowed", clause="FLT-2")
+        raise InvalidFilter(f"filter key {show(key)} is not allowed", clause=clause)
     return key
 
 
@@ -84,7 +84,7 @@ def parse_metadata(value: object) -> tuple[Equals, ...]:
     for raw, scalar in cast("Mapping[object, object]", value).items():
         key = check_key(raw)
         kind = kind_of(scalar)
-        if kind is None or not _storable(scalar):
+        if kind is None or not storable(scalar):
             raise InvalidFilter(
                 f"filter key {key!r} has the value {show(scalar)}",
                 hint="use a string up to 1 MiB, a finite number within ±(2^53 − 1) if an integer, a boolean or null",
@@ -95,7 +95,8 @@ def parse_metadata(value: object) -> tuple[Equals, ...]:
     return tuple(conditions)
 
 
-def _storable(scalar: object) -> bool:
+def storable(scalar: object) -> bool:
+    """Whether a scalar is within what metadata may hold, and so may be asked for."""
     match scalar:
         case bool():
             return True

@@ -1,6 +1,6 @@
 """Forms: JSON that stands for any Python value a call may be given, symbolic and invalid ones included.
 
-Plain JSON stands for itself. An object with one key that starts with `$` is symbolic, so that a program
+Plain JSON stands for itself. An object whose first key is one of TAGS is symbolic, so that a program
 with a 1 MiB string or 10,000 messages stays a few lines and a lone surrogate survives a JSON file:
 
     {"$at": "2024-03-01T12:00:00.000999+09:00"}   an aware instant        {"$naive": "2024-…"}  without zone
@@ -8,7 +8,8 @@ with a 1 MiB string or 10,000 messages stays a few lines and a lone surrogate su
     {"$float": "nan"}  {"$int": "9007199254740993"}                        numbers JSON lacks
     {"$tuple": [form, …]}  {"$dict": [[key form, form], …]}  {"$nest": [64, form]}   containers
     {"$part": {"type": "text", "text": form}}                              a content part
-    {"$fill": {"id": "m", "n": 10000, …}}  in a batch: n messages (see `fill`)
+    {"$vector": [seed, dimension]}  {"$spike": [dimension, i, x]}          unit normals; zeros but for x at i
+    {"$fill": {"id": "m", "n": 10000, …}}  in a batch: n messages (see `fill`) or vectors (`fill_vectors`)
 """
 
 from __future__ import annotations
@@ -18,13 +19,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import msgspec
+import numpy as np
 
-from .types import FilePart, NewMessage, ReasoningPart, TextPart, ToolPart
+from .types import FilePart, NewMessage, NewVector, ReasoningPart, TextPart, ToolPart
 
 Form = Any
 """A JSON value read as above."""
 
 PARTS = {"text": TextPart, "reasoning": ReasoningPart, "file": FilePart, "tool": ToolPart}
+
+
+TAGS = frozenset(
+    ("$at", "$naive", "$repeat", "$concat", "$chars", "$float", "$int")
+    + ("$tuple", "$dict", "$nest", "$part", "$vector", "$spike", "$fill")
+)
+"""Keys that make an object symbolic; any other key, `$and` for one, is a key."""
 
 
 class FormError(Exception):
@@ -39,7 +48,7 @@ def resolve(form: Form) -> Any:
         return form
     pairs = cast("dict[str, Form]", form)
     tag = next(iter(pairs), "")
-    if not tag.startswith("$"):
+    if tag not in TAGS:
         return {key: resolve(item) for key, item in pairs.items()}
     try:
         return _symbolic(tag, pairs[tag])
@@ -67,6 +76,11 @@ def _symbolic(tag: str, given: Any) -> Any:
             return tuple(resolve(item) for item in given)
         case "$dict":
             return {resolve(key): resolve(item) for key, item in given}
+        case "$vector":
+            return unit_vector(*given)
+        case "$spike":
+            dimension, index, component = given
+            return [float(component) if i == index else 0.0 for i in range(dimension)]
         case "$nest":
             value = resolve(given[1])
             for _ in range(given[0]):
@@ -91,6 +105,13 @@ def string(text: str) -> Form:
     if len(text) > 64 and len(set(text)) == 1:
         return {"$repeat": [text[0], len(text)]}
     return text
+
+
+def unit_vector(seed: int, dimension: int) -> list[float]:
+    """A direction that only the seed decides, with float32 components."""
+    normal = np.random.Generator(np.random.PCG64(seed)).standard_normal(dimension)
+    unit = (normal / np.linalg.norm(normal)).astype(np.float32)
+    return [float(component) for component in unit]
 
 
 class Fill(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -120,6 +141,27 @@ def fill(spec: Fill) -> Iterator[NewMessage]:
         )
 
 
+class FillVectors(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """n vectors `<id>0` …: unit normals of the seeds from `seed` on, or all `vector`; `metadata` cycles."""
+
+    id: str
+    n: int
+    dimension: int
+    seed: int = 0
+    vector: Form = None
+    metadata: list[Form] = msgspec.field(default_factory=lambda: [None])
+
+
+def fill_vectors(spec: FillVectors) -> Iterator[NewVector]:
+    """The vectors a FillVectors stands for."""
+    for i in range(spec.n):
+        yield NewVector(
+            id=f"{spec.id}{i}",
+            vector=unit_vector(spec.seed + i, spec.dimension) if spec.vector is None else resolve(spec.vector),
+            metadata=resolve(spec.metadata[i % len(spec.metadata)]),
+        )
+
+
 def show(form: Form) -> str:
     """A form as a short Python-like expression, for people; ASCII only."""
     if isinstance(form, list):
@@ -146,6 +188,8 @@ def show(form: Form) -> str:
             return "(" + "".join(show(item) + ", " for item in given).strip() + ")"
         case "$dict":
             return "{" + ", ".join(f"{show(key)}: {show(item)}" for key, item in given) + "}"
+        case "$vector" | "$spike":
+            return f"{tag[1:]}({', '.join(show(item) for item in given)})"
         case "$nest":
             return f"nest({given[0]}, {show(given[1])})"
         case "$part":

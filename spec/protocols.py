@@ -12,16 +12,21 @@ from .capabilities import Capabilities
 from .types import (
     CloneResult,
     Include,
+    IndexConfig,
+    IndexDescription,
     MemoryConfig,
     Message,
     MessageFilter,
     MessageUpdate,
     NewMessage,
+    NewVector,
     OrderBy,
     RecallResult,
     Thread,
     ThreadFilter,
     ThreadPage,
+    VectorHit,
+    VectorRow,
 )
 
 
@@ -37,17 +42,31 @@ def _no_fault(point: str) -> None:
     """Nothing happens at a fault point outside crash tests."""
 
 
+class Embedder(Protocol):
+    """Turns texts into vectors. `name` and `dimension` are what an index is bound to."""
+
+    name: str
+    dimension: int
+
+    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Sequence[Sequence[float]]:
+        """One vector of `dimension` components a text, in order. Whatever it raises becomes EmbedderError."""
+        ...
+
+
 @dataclass(frozen=True)
 class Runtime:
     """Every source of non-determinism a store may use.
 
     clock: the current instant, aware; finer than a millisecond is floored (VAL-1).
-    new_id: a fresh id for what the caller did not name.
+    new_id: a fresh id for what the caller did not name. A clone asks once for the thread unless it is
+        named, then once a message in the thread's order.
+    embedder: for semantic recall; None when there is none.
     fault: called with the name of a point at which a crash test may end the process.
     """
 
     clock: Callable[[], datetime] = _now
     new_id: Callable[[], str] = _uuid
+    embedder: Embedder | None = None
     fault: Callable[[str], None] = _no_fault
 
 
@@ -110,12 +129,23 @@ class Memory(Protocol):
         """Copy a thread and its selected messages (CLN-1). Unsupported without the capability `clone`."""
         ...
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
-        """Save a batch, all or nothing; one row per distinct id (MSG-1, MSG-2). ThreadNotFound, OwnershipMismatch."""
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        """The clones of a thread, oldest first (CLN-4). Unsupported without the capability `clone`."""
         ...
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
-        """Change messages, all or nothing; returns every existing row named (MSG-4)."""
+    def save_messages(
+        self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
+        """Save a batch, all or nothing; one row per distinct id (MSG-1, MSG-2), embedded if configured (SEM-4).
+
+        ThreadNotFound, OwnershipMismatch, ConfigurationError, EmbedderError.
+        """
+        ...
+
+    def update_messages(
+        self, updates: Sequence[MessageUpdate], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
+        """Change messages, all or nothing; returns every existing row named (MSG-4, SEM-4)."""
         ...
 
     def delete_messages(self, ids: Sequence[str]) -> int:
@@ -142,12 +172,86 @@ class Memory(Protocol):
         """A page of a thread's messages and what is included with it (ORD, TIM, FLT, INC, SEM)."""
         ...
 
+    def semantic_index(self) -> IndexDescription | None:
+        """The index of the messages' embeddings, as the engine knows it; None without an embedder (SEM-6).
+
+        Its `count` is how many messages have an embedding.
+        """
+        ...
+
     def get_working_memory(self, thread_id: str) -> str | None:
         """The working memory, or None (WM-1). Unsupported without the capability."""
         ...
 
     def update_working_memory(self, thread_id: str, value: str) -> None:
         """Replace the working memory whole (WM-1). Unsupported without the capability."""
+        ...
+
+    def close(self) -> None:
+        """Release what this client holds; a second call does nothing."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """One client of the vector indices of a namespace. An unknown index is IndexNotFound everywhere."""
+
+    def create_index(
+        self, name: str, *, dimension: int, metric: str = "cosine", config: IndexConfig | None = None
+    ) -> None:
+        """Create an index; nothing when there is one of this dimension and metric (VEC-1).
+
+        AlreadyExists, Unsupported.
+        """
+        ...
+
+    def describe_index(self, name: str) -> IndexDescription:
+        """The index as the engine knows it (VEC-1)."""
+        ...
+
+    def list_indexes(self) -> tuple[str, ...]:
+        """The names of the namespace's indices, sorted by code point (VEC-1)."""
+        ...
+
+    def drop_index(self, name: str) -> None:
+        """Remove the index and all in it (VEC-1)."""
+        ...
+
+    def upsert_vectors(self, name: str, vectors: Sequence[NewVector]) -> int:
+        """Store or replace, all or nothing; how many distinct ids (VEC-2). InvalidVector."""
+        ...
+
+    def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
+        """The existing rows of these ids, each once, in order of first occurrence (VEC-2)."""
+        ...
+
+    def update_vector(
+        self,
+        name: str,
+        id: str,
+        *,
+        vector: Sequence[float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Replace what is given and keep the rest; False when unknown (VEC-2)."""
+        ...
+
+    def delete_vectors(
+        self, name: str, *, ids: Sequence[str] | None = None, filter: Mapping[str, Any] | None = None
+    ) -> int:
+        """Delete by ids or by filter, exactly one of them; how many there were (VEC-2b)."""
+        ...
+
+    def query_vectors(
+        self,
+        name: str,
+        vector: Sequence[float],
+        *,
+        top_k: int = 10,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        exact: bool = False,
+    ) -> tuple[VectorHit, ...]:
+        """The min(top_k, matching) closest rows, closest first (VEC-3, VEC-4)."""
         ...
 
     def close(self) -> None:
@@ -174,6 +278,10 @@ class Backend(Protocol):
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """A client of the namespace, which is created if absent. `namespace` is [a-z][a-z0-9_]{0,39}."""
+        ...
+
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
+        """A client of the namespace's vector indices. Unsupported without the capability `vectors`."""
         ...
 
     def drop_namespace(self, url: str, namespace: str) -> None:

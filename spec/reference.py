@@ -11,16 +11,24 @@ import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
+import numpy as np
 
+from .capabilities import Capabilities
+from .embedding import embed, snapshot, text_of
 from .errors import AlreadyExists, ConfigurationError, OwnershipMismatch, ThreadNotFound, Unsupported
-from .protocols import Runtime
+from .index_requests import parse_config as parse_index_config
+from .protocols import Embedder, Runtime
+from .reference_index import MODEL_CAPABILITIES
 from .requests import (
+    Clone,
     Inclusion,
     MessageRow,
     Recall,
+    embeds,
+    parse_clone,
     parse_config,
     parse_create_thread,
     parse_ids,
@@ -31,20 +39,31 @@ from .requests import (
     parse_updates,
 )
 from .types import (
+    CloneInfo,
     CloneResult,
+    Content,
+    Hit,
     Include,
+    IndexConfig,
+    IndexDescription,
     MemoryConfig,
     Message,
     MessageFilter,
     MessageUpdate,
+    Metadata,
     NewMessage,
     OrderBy,
     RecallResult,
+    SemanticRecall,
     Thread,
     ThreadFilter,
     ThreadPage,
 )
-from .values import bounded, copy_message, copy_thread, identifier, instant
+from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant
+from .vectors import Metric, Vector, scores
+
+SEMANTIC_INDEX = "messages"
+"""The name under which a memory describes its own embeddings."""
 
 EventKind = Literal[
     "thread_created",
@@ -56,6 +75,7 @@ EventKind = Literal[
     "updated",
     "deleted",
     "cleared",
+    "cloned",
 ]
 
 
@@ -79,12 +99,20 @@ class Row(msgspec.Struct, frozen=True):
         return self.message.created_at, self.position
 
 
+class Embedded(msgspec.Struct, frozen=True):
+    """A message's embedding, float32 components as floats, and the snapshot taken with it (SEM-5)."""
+
+    vector: tuple[float, ...]
+    snapshot: Metadata
+
+
 class State(msgspec.Struct):
-    """All that a namespace holds: threads, the rows of each in order, and every row by message id."""
+    """All that a namespace holds: threads, their rows in order, every row by message id, and embeddings."""
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
+    embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
     next_position: int = 0
 
     def place(self, row: Row) -> tuple[list[Row], int]:
@@ -106,11 +134,13 @@ class Model:
         config: MemoryConfig | None = None,
         state: State | None = None,
         events: list[Event] | None = None,
+        capabilities: Capabilities = MODEL_CAPABILITIES,
     ) -> None:
         self.runtime = runtime or Runtime()
         self.options = parse_config(config or MemoryConfig(), "config")
         self.state = state or State()
         self.events: list[Event] = [] if events is None else events
+        self.capabilities = capabilities
         self._lock = threading.RLock()
 
     # Threads
@@ -199,7 +229,7 @@ class Model:
             if self.state.threads.pop(thread_id, None) is None:
                 return False
             for row in self.state.rows.pop(thread_id):
-                del self.state.by_id[row.message.id]
+                self._forget(row.message.id)
             self._event("thread_deleted", thread_id)
             return True
 
@@ -217,19 +247,95 @@ class Model:
         message_ids: Sequence[str] | None = None,
     ) -> CloneResult:
         """See protocols.Memory."""
-        raise Unsupported("clone_thread", clause="CAP-1")
+        asked = parse_clone(
+            source_thread_id,
+            new_thread_id=new_thread_id,
+            resource_id=resource_id,
+            title=title,
+            meta=metadata,
+            message_limit=message_limit,
+            start=start,
+            end=end,
+            message_ids=message_ids,
+        )
+        if not self.capabilities.clone:
+            raise Unsupported("clone_thread", clause="CAP-1")
+        with self._lock:
+            return self._clone(asked)
+
+    def _clone(self, asked: Clone) -> CloneResult:
+        source = self._thread(asked.source, "CLN-1")
+        now = self._now()
+        thread_id = self.runtime.new_id() if asked.id is None else asked.id
+        if thread_id in self.state.threads:
+            raise AlreadyExists(f"thread {thread_id!r} exists", clause="CLN-1")
+        rows = [
+            row
+            for row in self.state.rows[source.id]
+            if asked.window.holds(row.message.created_at)
+            and (asked.message_ids is None or row.message.id in asked.message_ids)
+        ]
+        if asked.limit is not None:
+            rows = rows[len(rows) - min(asked.limit, len(rows)) :]
+        thread = Thread(
+            id=thread_id,
+            resource_id=source.resource_id if asked.resource_id is None else asked.resource_id,
+            title=f"Clone of {source.title}" if asked.title is None else asked.title,
+            metadata=bounded(copy_json(source.metadata) | asked.metadata),
+            created_at=now,
+            updated_at=now,
+            clone=CloneInfo(source.id, now, rows[-1].message.id if rows else None),
+        )
+        self.state.threads[thread_id] = thread
+        self.state.rows[thread_id] = []
+        id_map: dict[str, str] = {}
+        for row in rows:
+            new_id = self.runtime.new_id()
+            id_map[row.message.id] = new_id
+            message = msgspec.structs.replace(
+                copy_message(row.message), id=new_id, thread_id=thread_id, resource_id=thread.resource_id
+            )
+            self._insert(Row(message, self._position()))
+            embedded = self.state.embedded.get(row.message.id)
+            if embedded is not None:
+                self.state.embedded[new_id] = Embedded(embedded.vector, snapshot(thread, message))
+        self._event("cloned", thread_id)
+        return CloneResult(copy_thread(thread), self._named(id_map.values()), id_map)
+
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        """See protocols.Memory."""
+        identifier(source_thread_id, "source_thread_id")
+        if resource_id is not None:
+            identifier(resource_id, "resource_id")
+        if not self.capabilities.clone:
+            raise Unsupported("list_clones", clause="CAP-1")
+        with self._lock:
+            clones = [
+                copy_thread(thread)
+                for thread in self.state.threads.values()
+                if thread.clone is not None
+                and thread.clone.source_thread_id == source_thread_id
+                and resource_id in (None, thread.resource_id)
+            ]
+            return tuple(sorted(clones, key=lambda thread: (thread.created_at, thread.id)))
 
     # Messages
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(
+        self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
+        on = embeds(self.options, thread_config)
         with self._lock:
+            embedder = self._embedder() if on else None
             self._check(batch)
+            vectors = self._embed(embedder, {row.id: row.content for row in batch})
             now = self._now()
             touched: set[str] = set()
             for row in batch:
                 touched |= self._save(row, now)
+            self._reindex((row.id for row in batch), vectors)
             self._touch(touched, now)
             return self._named(row.id for row in batch)
 
@@ -266,24 +372,33 @@ class Model:
         self._event(kind, row.thread_id, row.id)
         return {row.thread_id} if came_from is None else {row.thread_id, came_from}
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(
+        self, updates: Sequence[MessageUpdate], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         changes = parse_updates(updates)
+        on = embeds(self.options, thread_config)
         with self._lock:
+            embedder = self._embedder() if on else None
             now = self._now()
             changed: dict[str, Message] = {}
+            reindexed: dict[str, Content] = {}
             for change in changes:
                 row = self.state.by_id.get(change.id)
                 if row is not None:
                     new = change.apply(changed.get(change.id, row.message))
                     bounded(new.metadata)
                     changed[change.id] = new
+                    if change.id in reindexed or change.content is not None or change.role is not None:
+                        reindexed[change.id] = new.content
+            vectors = self._embed(embedder, reindexed)
             for message in changed.values():
-                old_row = self._remove(message.id)
-                assert old_row is not None
+                old = self._remove(message.id)
+                assert old is not None
                 # The change's own values become the store's, so they are copied (VAL-4).
-                self._insert(Row(copy_message(message), old_row.position))
+                self._insert(Row(copy_message(message), old.position))
                 self._event("updated", message.thread_id, message.id)
+            self._reindex(reindexed, vectors)
             self._touch({message.thread_id for message in changed.values()}, now)
             return self._named(changed)
 
@@ -297,6 +412,7 @@ class Model:
             for message_id in named:
                 row = self._remove(message_id)
                 if row is not None:
+                    self.state.embedded.pop(message_id, None)
                     deleted += 1
                     touched.add(row.message.thread_id)
                     self._event("deleted", row.message.thread_id, message_id)
@@ -312,7 +428,7 @@ class Model:
             rows = self.state.rows[thread_id]
             self.state.rows[thread_id] = []
             for row in rows:
-                del self.state.by_id[row.message.id]
+                self._forget(row.message.id)
             self._event("cleared", thread_id)
             if rows:
                 self._touch({thread_id}, now)
@@ -347,22 +463,108 @@ class Model:
             options=self.options,
         )
         with self._lock:
-            return self._recall(asked)
+            embedder = None
+            if asked.search is not None:
+                embedder = self._embedder()
+                if asked.search.scope == "resource" and not self.capabilities.resource_scope:
+                    raise Unsupported("semantic recall over a resource", clause="CAP-1")
+            self.own(asked)
+            hits = () if embedder is None else self.hits(asked, embedder)
+            return self.result(asked, hits)
 
-    def _recall(self, asked: Recall) -> RecallResult:
-        if asked.search is not None:
-            raise ConfigurationError("no vector index and embedder", clause="SEM-1")
-        self.own(asked)
+    def result(self, asked: Recall, hits: Sequence[Hit]) -> RecallResult:
+        """The answer that goes with these hits."""
         matching = self.matching(asked)
         ordered = matching if asked.ascending else matching[::-1]
         page = _slice(ordered, asked.page.offset, asked.page.limit)
         return RecallResult(
-            messages=tuple(copy_message(row.message) for row in self._union(asked, page)),
+            messages=tuple(copy_message(row.message) for row in self._union(asked, page, hits)),
             total=len(matching),
             page=asked.page.page,
             per_page=asked.page.per_page,
             has_more=asked.page.has_more(len(matching)),
+            hits=tuple(hits),
         )
+
+    def hits(self, asked: Recall, embedder: Embedder) -> tuple[Hit, ...]:
+        """The best top_k candidates at or above the threshold (SEM-2)."""
+        assert asked.search is not None
+        query = embed(embedder, [asked.search.text], "query", self.metric())[0]
+        ranked = self.ranked(asked, query)
+        return tuple(hit for hit in ranked if asked.search.threshold is None or hit.score >= asked.search.threshold)[
+            : asked.search.top_k
+        ]
+
+    def ranked(self, asked: Recall, query: Vector) -> list[Hit]:
+        """All candidates, best first, equal vectors in the order of ORD-1 (SEM-2, SEM-5)."""
+        assert asked.search is not None
+        candidates = [
+            row
+            for message_id, row in self.state.by_id.items()
+            if message_id in self.state.embedded
+            and (
+                row.message.thread_id == asked.thread_id
+                if asked.search.scope == "thread"
+                else row.message.resource_id == asked.resource_id
+            )
+            and asked.window.holds(row.message.created_at)
+            and all(condition.matches(row.message.metadata) for condition in asked.metadata)
+            and asked.search.filter.matches(self.state.embedded[message_id].snapshot)
+        ]
+        if not candidates:
+            return []
+        candidates.sort(key=_across_threads)
+        stored = np.array([self.state.embedded[row.message.id].vector for row in candidates], dtype=np.float32)
+        found = [
+            Hit(row.message.id, float(score))
+            for row, score in zip(candidates, scores(self.metric(), query, stored), strict=True)
+        ]
+        return sorted(found, key=lambda hit: -hit.score)
+
+    def metric(self) -> Metric:
+        """The metric of the messages' embeddings: the store's option, by default cosine (SEM-6)."""
+        config = self._index_config()
+        return "cosine" if config.metric is None else cast(Metric, config.metric)
+
+    def semantic_index(self) -> IndexDescription | None:
+        """See protocols.Memory."""
+        embedder = self.runtime.embedder
+        if embedder is None or not self.capabilities.semantic_recall:
+            return None
+        config = parse_index_config(
+            msgspec.structs.replace(self._index_config(), metric=None), embedder.dimension, self.capabilities
+        )
+        return IndexDescription(SEMANTIC_INDEX, embedder.dimension, self.metric(), config, len(self.state.embedded))
+
+    def _index_config(self) -> IndexConfig:
+        recall = self.options.semantic_recall
+        given = recall.index_config if isinstance(recall, SemanticRecall) else None
+        return given or IndexConfig()
+
+    def _embedder(self) -> Embedder:
+        if self.runtime.embedder is None or not self.capabilities.semantic_recall:
+            raise ConfigurationError("no vector index and embedder", clause="SEM-1")
+        return self.runtime.embedder
+
+    def _embed(self, embedder: Embedder | None, contents: Mapping[str, Content]) -> dict[str, Vector]:
+        """The vectors of the messages that have a text, by id; none without an embedder."""
+        if embedder is None:
+            return {}
+        texts = {message_id: words for message_id, given in contents.items() if (words := text_of(given)) is not None}
+        return dict(zip(texts, embed(embedder, [*texts.values()], "document", self.metric()), strict=True))
+
+    def _reindex(self, ids: Iterable[str], vectors: Mapping[str, Vector]) -> None:
+        """Give the messages these embeddings, and the rest of the ids none (SEM-4)."""
+        for message_id in ids:
+            vector = vectors.get(message_id)
+            if vector is None:
+                self.state.embedded.pop(message_id, None)
+            else:
+                message = self.state.by_id[message_id].message
+                self.state.embedded[message_id] = Embedded(
+                    tuple(float(component) for component in vector),
+                    snapshot(self.state.threads[message.thread_id], message),
+                )
 
     def own(self, asked: Recall) -> None:
         """Refuse a request that names a resource which does not own the thread (ORD-6)."""
@@ -391,18 +593,22 @@ class Model:
         rows, index = self.state.place(row)
         return rows[max(0, index - entry.before) : index + entry.after + 1]
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        """page ∪ windows, each row once, in the requested order (INC-2)."""
-        if not asked.include:
+    def hit_window(self, asked: Recall, hit: Hit) -> list[Row]:
+        """A hit with its neighbours, unfiltered, in its own thread (SEM-3)."""
+        assert asked.search is not None
+        rows, index = self.state.place(self.state.by_id[hit.id])
+        return rows[max(0, index - asked.search.before) : index + asked.search.after + 1]
+
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit]) -> list[Row]:
+        """page ∪ windows, each row once, in the requested order (INC-2, SEM-3)."""
+        if not asked.include and not hits:
             return page
         rows = {row.message.id: row for row in page}
         for entry in asked.include:
             rows |= {row.message.id: row for row in self.window(asked, entry)}
-        return sorted(
-            rows.values(),
-            key=lambda row: (row.message.created_at, row.message.thread_id, row.position),
-            reverse=not asked.ascending,
-        )
+        for hit in hits:
+            rows |= {row.message.id: row for row in self.hit_window(asked, hit)}
+        return sorted(rows.values(), key=_across_threads, reverse=not asked.ascending)
 
     # Working memory
 
@@ -442,6 +648,10 @@ class Model:
             del rows[index]
         return row
 
+    def _forget(self, message_id: str) -> None:
+        del self.state.by_id[message_id]
+        self.state.embedded.pop(message_id, None)
+
     def _insert(self, row: Row) -> None:
         insort(self.state.rows[row.message.thread_id], row, key=lambda other: other.rank)
         self.state.by_id[row.message.id] = row
@@ -455,6 +665,11 @@ class Model:
         for thread_id in threads:
             old = self.state.threads[thread_id]
             self.state.threads[thread_id] = msgspec.structs.replace(old, updated_at=max(old.updated_at, now))
+
+
+def _across_threads(row: Row) -> tuple[datetime, str, int]:
+    """The sort key of rows of several threads (ORD-1)."""
+    return row.message.created_at, row.message.thread_id, row.position
 
 
 def _slice(rows: list[Any], offset: int, limit: int | None) -> list[Any]:

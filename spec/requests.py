@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
-from .errors import InvalidRequest
+from . import operators
+from .errors import ConfigurationError, InvalidRequest
 from .filters import Equals, Window, parse_metadata, parse_window
 from .types import (
     Content,
@@ -17,6 +18,7 @@ from .types import (
     MemoryConfig,
     Message,
     MessageFilter,
+    MessageRange,
     MessageUpdate,
     Metadata,
     NewMessage,
@@ -25,11 +27,13 @@ from .types import (
     ThreadFilter,
 )
 from .values import content, identifier, instant, integer, metadata, role, show, text
+from .vectors import MAX_TOP_K, threshold
 
 T = TypeVar("T")
 
 DEFAULT_LAST_MESSAGES = 10
 DEFAULT_THREADS_PER_PAGE = 100
+DEFAULT_NEIGHBOURS = 2
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -102,12 +106,24 @@ class Inclusion(msgspec.Struct, frozen=True):
     after: int
 
 
+class Semantic(msgspec.Struct, frozen=True):
+    """A checked semantic recall: what to search for, among what, and what to bring with each hit (SEM-1)."""
+
+    text: str
+    top_k: int
+    before: int
+    after: int
+    scope: Literal["thread", "resource"]
+    filter: operators.Node
+    threshold: float | None
+
+
 class Recall(msgspec.Struct, frozen=True):
     """A checked recall. `search` is None without a vector search (a blank string counts as absent)."""
 
     thread_id: str
     resource_id: str | None
-    search: str | None
+    search: Semantic | None
     page: Page
     metadata: tuple[Equals, ...]
     window: Window
@@ -142,8 +158,8 @@ def parse_update_thread(thread_id: object, title: object, meta: object) -> tuple
 
 
 def parse_save(messages: object) -> tuple[MessageRow, ...]:
-    """save_messages (MSG-0, MSG-1)."""
-    return tuple(_row(item) for item in _items(messages, NewMessage, "messages", "MSG-1"))
+    """save_messages: its messages (MSG-0, MSG-1); see `embeds` for its thread_config."""
+    return tuple(_row(item) for item in items(messages, NewMessage, "messages", "MSG-1"))
 
 
 def _row(message: NewMessage) -> MessageRow:
@@ -167,13 +183,54 @@ def parse_updates(updates: object) -> tuple[MessageChange, ...]:
             role=None if item.role is None else role(item.role),
             metadata=None if item.metadata is None else metadata(item.metadata),
         )
-        for item in _items(updates, MessageUpdate, "updates", "MSG-4")
+        for item in items(updates, MessageUpdate, "updates", "MSG-4")
     )
 
 
-def parse_ids(ids: object) -> tuple[str, ...]:
-    """delete_messages: each id once, in order (MSG-5)."""
-    return tuple(dict.fromkeys(identifier(item, "an id") for item in _items(ids, object, "ids", "MSG-5")))
+def parse_ids(ids: object, *, clause: str = "MSG-5") -> tuple[str, ...]:
+    """A list of ids: each once, in order (MSG-5)."""
+    return tuple(dict.fromkeys(identifier(item, "an id") for item in items(ids, object, "ids", clause)))
+
+
+class Clone(msgspec.Struct, frozen=True):
+    """A checked clone_thread; None takes the source's, or no restriction (CLN-1)."""
+
+    source: str
+    id: str | None
+    resource_id: str | None
+    title: str | None
+    metadata: Metadata
+    limit: int | None
+    window: Window
+    message_ids: tuple[str, ...] | None
+
+
+def parse_clone(
+    source: object,
+    *,
+    new_thread_id: object,
+    resource_id: object,
+    title: object,
+    meta: object,
+    message_limit: object,
+    start: object,
+    end: object,
+    message_ids: object,
+) -> Clone:
+    """clone_thread (CLN-1)."""
+    return Clone(
+        source=identifier(source, "source_thread_id"),
+        id=None if new_thread_id is None else identifier(new_thread_id, "new_thread_id"),
+        resource_id=None if resource_id is None else identifier(resource_id, "resource_id"),
+        title=None if title is None else text(title, "title"),
+        metadata=metadata(meta),
+        limit=None if message_limit is None else integer(message_limit, "message_limit", clause="CLN-1"),
+        window=Window(
+            start=None if start is None else instant(start, "start"),
+            end=None if end is None else instant(end, "end"),
+        ),
+        message_ids=None if message_ids is None else parse_ids(message_ids, clause="CLN-1"),
+    )
 
 
 def parse_recall(
@@ -191,20 +248,22 @@ def parse_recall(
 ) -> Recall:
     """recall; `options` are the store's, overlaid by thread_config (ORD-2 … ORD-4, TIM, FLT, INC, SEM-1)."""
     thread = identifier(thread_id, "thread_id")
-    search = None if vector_search_string is None else text(vector_search_string, "vector_search_string")
-    search = search if search and search.strip() else None
+    text_ = None if vector_search_string is None else text(vector_search_string, "vector_search_string")
+    text_ = text_ if text_ and text_.strip() else None
+    resource = None if resource_id is None else identifier(resource_id, "resource_id")
+    config = overlay(options, thread_config)
+    search = None if text_ is None else _search(text_, config, resource)
     narrowed = MessageFilter() if filter is None else filter
     if not isinstance(narrowed, MessageFilter):
         raise InvalidRequest(f"filter is {show(filter)}", hint="pass a MessageFilter", clause="FLT-2")
-    neighbours = 2 if search else 0
-    included = () if include is None else _items(include, Include, "include", "INC-1")
-    config = overlay(options, thread_config)
+    neighbours = 0 if search is None else DEFAULT_NEIGHBOURS
+    included = () if include is None else items(include, Include, "include", "INC-1")
     last = DEFAULT_LAST_MESSAGES if config.last_messages in (UNSET, None) else config.last_messages
     if included and per_page is None and search is None:
         last = 0  # INC-3: only the included messages
     return Recall(
         thread_id=thread,
-        resource_id=None if resource_id is None else identifier(resource_id, "resource_id"),
+        resource_id=resource,
         search=search,
         page=parse_page(page, per_page, default=int(cast(int, last))),
         metadata=parse_metadata(narrowed.metadata),
@@ -219,6 +278,25 @@ def parse_recall(
             )
             for item in included
         ),
+    )
+
+
+def _search(words: str, config: MemoryConfig, resource_id: str | None) -> Semantic:
+    recall = config.semantic_recall
+    if recall is UNSET or recall is False:
+        raise ConfigurationError("semantic recall is off", hint="set semantic_recall", clause="SEM-1")
+    given = recall if isinstance(recall, SemanticRecall) else SemanticRecall()
+    around = given.message_range
+    if given.scope == "resource" and resource_id is None:
+        raise InvalidRequest("scope is resource", hint="pass resource_id", clause="SEM-1")
+    return Semantic(
+        text=words,
+        top_k=given.top_k,
+        before=around.before if isinstance(around, MessageRange) else around,
+        after=around.after if isinstance(around, MessageRange) else around,
+        scope=cast(Literal["thread", "resource"], given.scope),
+        filter=operators.parse(given.filter),
+        threshold=threshold(given.threshold, "threshold", clause="SEM-1"),
     )
 
 
@@ -270,9 +348,30 @@ def parse_config(config: object, name: str) -> MemoryConfig:
     if last is not UNSET and last is not None and last is not False:
         integer(last, f"{name}.last_messages")
     recall: Any = config.semantic_recall
-    if recall is not UNSET and not isinstance(recall, bool | SemanticRecall):
+    if isinstance(recall, SemanticRecall):
+        _check_semantic(recall)
+    elif recall is not UNSET and not isinstance(recall, bool):
         raise InvalidRequest(f"{name}.semantic_recall is {show(recall)}", hint="pass a SemanticRecall", clause="SEM-1")
     return config
+
+
+def _check_semantic(recall: SemanticRecall) -> None:
+    if integer(recall.top_k, "top_k", least=1, clause="SEM-1") > MAX_TOP_K:
+        raise InvalidRequest(f"top_k is {recall.top_k}", hint=f"use at most {MAX_TOP_K}", clause="SEM-1")
+    around = recall.message_range
+    sides = (around.before, around.after) if isinstance(around, MessageRange) else (around,)
+    for side in sides:
+        integer(side, "message_range", clause="SEM-1")
+    if recall.scope not in ("thread", "resource"):
+        raise InvalidRequest(f"scope is {show(recall.scope)}", hint="use thread or resource", clause="SEM-1")
+    operators.parse(recall.filter)
+    threshold(recall.threshold, "threshold", clause="SEM-1")
+
+
+def embeds(options: MemoryConfig, thread_config: object) -> bool:
+    """Whether a save or update under this configuration embeds what it indexes (SEM-4)."""
+    recall = overlay(options, thread_config).semantic_recall
+    return recall is not UNSET and recall is not False
 
 
 def _order(order_by: object, fields: tuple[str, ...]) -> tuple[str, bool]:
@@ -291,7 +390,8 @@ def _order(order_by: object, fields: tuple[str, ...]) -> tuple[str, bool]:
     return order_by.field, order_by.direction == "ASC"
 
 
-def _items(value: object, kind: type[T], name: str, clause: str) -> Sequence[T]:
+def items(value: object, kind: type[T], name: str, clause: str) -> Sequence[T]:
+    """A list or tuple of values of one kind."""
     if not isinstance(value, list | tuple):
         raise InvalidRequest(f"{name} is {show(value)}", hint="pass a list", clause=clause)
     items = cast("Sequence[object]", value)

@@ -141,6 +141,20 @@ class Include(msgspec.Struct, frozen=True):
     with_next_messages: int | None = None
 
 
+class IndexConfig(msgspec.Struct, frozen=True):
+    """How an index is built (SEM-6). None is the backend's default.
+
+    type: flat (exact), hnsw or ivfflat; m and ef_construction apply to hnsw, lists to ivfflat.
+    metric: cosine, euclidean or dotproduct; only for an index that a memory keeps for its messages.
+    """
+
+    type: str | None = None
+    m: int | None = None
+    ef_construction: int | None = None
+    lists: int | None = None
+    metric: str | None = None
+
+
 class MessageRange(msgspec.Struct, frozen=True):
     """Neighbours brought with each semantic hit."""
 
@@ -156,7 +170,7 @@ class SemanticRecall(msgspec.Struct, frozen=True):
     scope: str = "thread"
     filter: Mapping[str, Any] | None = None
     threshold: float | None = None
-    index_config: Mapping[str, Any] | None = None
+    index_config: IndexConfig | None = None
 
 
 class MemoryConfig(msgspec.Struct, frozen=True):
@@ -168,6 +182,40 @@ class MemoryConfig(msgspec.Struct, frozen=True):
 
     last_messages: int | bool | UnsetType | None = UNSET
     semantic_recall: bool | SemanticRecall | UnsetType = UNSET
+
+
+class IndexDescription(msgspec.Struct, frozen=True):
+    """An index as its engine describes it; `config` holds only what applies to its type."""
+
+    name: str
+    dimension: int
+    metric: str
+    config: IndexConfig
+    count: int
+
+
+class NewVector(msgspec.Struct, frozen=True):
+    """A vector to store: a sequence of numbers (rounded to float32), and a JSON object beside it."""
+
+    id: str
+    vector: Sequence[float]
+    metadata: Mapping[str, Any] | None = None
+
+
+class VectorRow(msgspec.Struct, frozen=True):
+    """A stored vector: its float32 components as floats."""
+
+    id: str
+    vector: tuple[float, ...]
+    metadata: Metadata
+
+
+class VectorHit(msgspec.Struct, frozen=True):
+    """An answer to a query: larger scores are closer (VEC-3)."""
+
+    id: str
+    score: float
+    metadata: Metadata
 
 
 class Hit(msgspec.Struct, frozen=True):

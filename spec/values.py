@@ -34,6 +34,11 @@ def instant(value: object, name: str) -> datetime:
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
 
 
+def iso(at: datetime) -> str:
+    """An instant of VAL-1 as `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+    return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
 def text(value: object, name: str, *, clause: str = "VAL-2a") -> str:
     """A string that every engine can hold: no U+0000, no lone surrogate (VAL-2a)."""
     if type(value) is not str:

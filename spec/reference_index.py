@@ -1,0 +1,185 @@
+"""The reference model's vector indices: a scan in float64 over float32 components."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from .capabilities import Capabilities
+from .errors import AlreadyExists, IndexNotFound
+from .index_requests import (
+    NewIndex,
+    VectorQuery,
+    parse_create_index,
+    parse_delete_vectors,
+    parse_query,
+    parse_update_vector,
+    parse_upsert,
+)
+from .operators import Node
+from .requests import parse_ids
+from .types import IndexConfig, IndexDescription, Metadata, NewVector, VectorHit, VectorRow
+from .values import copy_json, identifier
+from .vectors import Vector, scores
+
+MODEL_CAPABILITIES = Capabilities(
+    vectors=True, semantic_recall=True, resource_scope=True, clone=True, index_types=("flat", "hnsw", "ivfflat")
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A stored vector, float32 components as floats, and its metadata."""
+
+    vector: tuple[float, ...]
+    metadata: Metadata
+
+
+class IndexState(msgspec.Struct):
+    """All indices of a namespace, and the rows of each by id."""
+
+    indexes: dict[str, NewIndex] = msgspec.field(default_factory=dict[str, NewIndex])
+    rows: dict[str, dict[str, Entry]] = msgspec.field(default_factory=dict[str, dict[str, Entry]])
+
+
+class ModelIndex:
+    """Vector indices as plain Python data; implements protocols.VectorIndex."""
+
+    def __init__(self, state: IndexState | None = None, capabilities: Capabilities = MODEL_CAPABILITIES) -> None:
+        self.state = state or IndexState()
+        self.capabilities = capabilities
+        self._lock = threading.RLock()
+
+    def create_index(
+        self, name: str, *, dimension: int, metric: str = "cosine", config: IndexConfig | None = None
+    ) -> None:
+        """See protocols.VectorIndex."""
+        new = parse_create_index(name, dimension, metric, config, self.capabilities)
+        with self._lock:
+            old = self.state.indexes.get(new.name)
+            if old is None:
+                self.state.indexes[new.name] = new
+                self.state.rows[new.name] = {}
+            elif (old.dimension, old.metric) != (new.dimension, new.metric):
+                raise AlreadyExists(
+                    f"index {new.name!r} has {old.dimension} dimensions and the metric {old.metric}", clause="VEC-1"
+                )
+
+    def describe_index(self, name: str) -> IndexDescription:
+        """See protocols.VectorIndex."""
+        index, rows = self.find(name)
+        return IndexDescription(index.name, index.dimension, index.metric, index.config, len(rows))
+
+    def list_indexes(self) -> tuple[str, ...]:
+        """See protocols.VectorIndex."""
+        return tuple(sorted(self.state.indexes))
+
+    def drop_index(self, name: str) -> None:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            self.find(name)
+            del self.state.indexes[name], self.state.rows[name]
+
+    def upsert_vectors(self, name: str, vectors: Sequence[NewVector]) -> int:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            index, rows = self.find(name)
+            batch = parse_upsert(vectors, index.dimension, index.metric)
+            for row in batch:
+                assert row.vector is not None
+                assert row.metadata is not None
+                rows[row.id] = Entry(_components(row.vector), row.metadata)
+            return len(batch)
+
+    def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
+        """See protocols.VectorIndex."""
+        _, rows = self.find(name)
+        return tuple(
+            VectorRow(row_id, rows[row_id].vector, copy_json(rows[row_id].metadata))
+            for row_id in parse_ids(ids, clause="VEC-2")
+            if row_id in rows
+        )
+
+    def update_vector(
+        self,
+        name: str,
+        id: str,
+        *,
+        vector: Sequence[float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            index, rows = self.find(name)
+            change = parse_update_vector(id, vector, metadata, index.dimension, index.metric)
+            old = rows.get(change.id)
+            if old is None:
+                return False
+            rows[change.id] = Entry(
+                old.vector if change.vector is None else _components(change.vector),
+                old.metadata if change.metadata is None else change.metadata,
+            )
+            return True
+
+    def delete_vectors(
+        self, name: str, *, ids: Sequence[str] | None = None, filter: Mapping[str, Any] | None = None
+    ) -> int:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            _, rows = self.find(name)
+            asked = parse_delete_vectors(ids, filter)
+            named = asked if isinstance(asked, tuple) else tuple(self.matching(name, asked))
+            return sum(rows.pop(row_id, None) is not None for row_id in named)
+
+    def query_vectors(
+        self,
+        name: str,
+        vector: Sequence[float],
+        *,
+        top_k: int = 10,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        exact: bool = False,
+    ) -> tuple[VectorHit, ...]:
+        """See protocols.VectorIndex."""
+        index, _ = self.find(name)
+        asked = parse_query(
+            vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
+        )
+        return self.ranked(name, asked)[: asked.top_k]
+
+    def ranked(self, name: str, asked: VectorQuery) -> tuple[VectorHit, ...]:
+        """All rows that a query may return, closest first, equal scores by id."""
+        index, _ = self.find(name)
+        matching = self.matching(name, asked.filter)
+        if not matching:
+            return ()
+        stored = np.array([entry.vector for entry in matching.values()], dtype=np.float32)
+        hits = [
+            VectorHit(row_id, float(score), copy_json(entry.metadata))
+            for (row_id, entry), score in zip(matching.items(), scores(index.metric, asked.vector, stored), strict=True)
+            if asked.min_score is None or score >= asked.min_score
+        ]
+        return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))
+
+    def matching(self, name: str, node: Node) -> dict[str, Entry]:
+        """The rows that satisfy a filter."""
+        return {row_id: entry for row_id, entry in self.state.rows[name].items() if node.matches(entry.metadata)}
+
+    def find(self, name: str) -> tuple[NewIndex, dict[str, Entry]]:
+        """The index and its rows; IndexNotFound."""
+        identifier(name, "name")
+        index = self.state.indexes.get(name)
+        if index is None:
+            raise IndexNotFound(f"there is no index {name!r}", clause="VEC-1")
+        return index, self.state.rows[name]
+
+    def close(self) -> None:
+        """See protocols.VectorIndex."""
+
+
+def _components(vector: Vector) -> tuple[float, ...]:
+    return tuple(float(component) for component in vector)
