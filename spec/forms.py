@@ -30,8 +30,11 @@ PARTS = {"text": TextPart, "reasoning": ReasoningPart, "file": FilePart, "tool":
 
 
 TAGS = frozenset(
-    ("$at", "$naive", "$repeat", "$concat", "$chars", "$float", "$int")
-    + ("$tuple", "$dict", "$nest", "$part", "$vector", "$spike", "$fill")
+    f"${name}"
+    for name in (
+        *("at", "naive", "repeat", "concat", "chars", "float", "int"),
+        *("tuple", "dict", "nest", "part", "vector", "spike", "fill"),
+    )
 )
 """Keys that make an object symbolic; any other key, `$and` for one, is a key."""
 

@@ -57,7 +57,7 @@ def parse_create_index(
     complete = parse_config(config, components, capabilities)
     if metric not in capabilities.metrics:
         raise Unsupported(f"the metric {metric}", hint="use " + ", ".join(capabilities.metrics), clause="CAP-1")
-    return NewIndex(checked, components, cast(Metric, metric), complete)
+    return NewIndex(checked, components, metric, complete)
 
 
 def parse_config(config: object, dimension: int, capabilities: Capabilities) -> IndexConfig:
@@ -89,7 +89,8 @@ def parse_config(config: object, dimension: int, capabilities: Capabilities) -> 
     cap = capabilities.max_dimension if kind == "flat" else capabilities.max_indexed_dimension
     if dimension > cap:
         raise Unsupported(f"{dimension} dimensions in an index of type {kind}", hint=f"at most {cap}", clause="VEC-1a")
-    return IndexConfig(type=kind, **{parameter: values[parameter] for parameter in APPLIES[kind]})
+    parameters: dict[str, Any] = {parameter: values[parameter] for parameter in APPLIES[kind]}
+    return IndexConfig(type=kind, **parameters)
 
 
 def parse_upsert(vectors: object, dimension: int, metric: Metric) -> tuple[VectorChange, ...]:

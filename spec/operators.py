@@ -177,7 +177,7 @@ def _condition(key: str, given: object, operand: object) -> Node:
                     f"{operator} of {key!r} has {len(scalar.value)} characters",
                     hint=f"use at most {MAX_RANGE_CHARACTERS}",
                 )
-            return Range(key, cast(RangeOperator, operator), scalar)
+            return Range(key, operator, scalar)
         case _:
             raise _invalid(
                 f"filter key {key!r} has the operator {show(operator)}",
