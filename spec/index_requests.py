@@ -9,12 +9,15 @@ import msgspec
 from . import operators
 from .capabilities import Capabilities
 from .errors import InvalidFilter, InvalidRequest, Unsupported
-from .requests import items, parse_ids
-from .types import IndexConfig, Metadata, NewVector
+from .requests import index_config, items, parse_ids
+from .types import IndexConfig, MemoryConfig, Metadata, NewVector
 from .values import identifier, integer, metadata, show
 from .vectors import INDEX_TYPES, MAX_TOP_K, METRICS, Metric, Vector, threshold, vector
 
 DEFAULT_M, DEFAULT_EF_CONSTRUCTION, DEFAULT_LISTS = 16, 64, 100
+SEMANTIC_INDEX = "messages"
+"""The name under which a memory describes its own embeddings."""
+
 RANGES = {"m": (2, 100), "ef_construction": (4, 1000), "lists": (1, 32_768)}
 APPLIES: dict[str, tuple[str, ...]] = {"flat": (), "hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}
 
@@ -55,6 +58,8 @@ def parse_create_index(
     if metric not in METRICS:
         raise InvalidRequest(f"metric is {show(metric)}", hint="use " + ", ".join(METRICS), clause="VEC-1")
     complete = parse_config(config, components, capabilities)
+    if isinstance(config, IndexConfig) and config.metric not in (None, metric):
+        raise InvalidRequest(f"config.metric is {show(config.metric)}", hint="leave it out", clause="SEM-6")
     if metric not in capabilities.metrics:
         raise Unsupported(f"the metric {metric}", hint="use " + ", ".join(capabilities.metrics), clause="CAP-1")
     return NewIndex(checked, components, metric, complete)
@@ -91,6 +96,12 @@ def parse_config(config: object, dimension: int, capabilities: Capabilities) -> 
         raise Unsupported(f"{dimension} dimensions in an index of type {kind}", hint=f"at most {cap}", clause="VEC-1a")
     parameters: dict[str, Any] = {parameter: values[parameter] for parameter in APPLIES[kind]}
     return IndexConfig(type=kind, **parameters)
+
+
+def parse_semantic_index(options: MemoryConfig, dimension: int, capabilities: Capabilities) -> NewIndex:
+    """The index of a memory's own embeddings (SEM-6)."""
+    wanted = index_config(options)
+    return parse_create_index(SEMANTIC_INDEX, dimension, wanted.metric, wanted, capabilities)
 
 
 def parse_upsert(vectors: object, dimension: int, metric: Metric) -> tuple[VectorChange, ...]:

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from .capabilities import Capabilities
 from .embedding import embed, snapshot, text_of
 from .errors import AlreadyExists, ConfigurationError, OwnershipMismatch, ThreadNotFound, Unsupported
-from .index_requests import parse_config as parse_index_config
+from .index_requests import parse_semantic_index
 from .protocols import Embedder, Runtime
 from .reference_index import MODEL_CAPABILITIES
 from .requests import (
@@ -44,7 +44,6 @@ from .types import (
     Content,
     Hit,
     Include,
-    IndexConfig,
     IndexDescription,
     MemoryConfig,
     Message,
@@ -54,16 +53,12 @@ from .types import (
     NewMessage,
     OrderBy,
     RecallResult,
-    SemanticRecall,
     Thread,
     ThreadFilter,
     ThreadPage,
 )
 from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant
 from .vectors import Metric, Vector, scores
-
-SEMANTIC_INDEX = "messages"
-"""The name under which a memory describes its own embeddings."""
 
 EventKind = Literal[
     "thread_created",
@@ -141,6 +136,12 @@ class Model:
         self.state = state or State()
         self.events: list[Event] = [] if events is None else events
         self.capabilities = capabilities
+        embedder = self.runtime.embedder
+        self.index = (
+            parse_semantic_index(self.options, embedder.dimension, capabilities)
+            if embedder is not None and capabilities.semantic_recall
+            else None
+        )
         self._lock = threading.RLock()
 
     # Threads
@@ -489,7 +490,7 @@ class Model:
     def hits(self, asked: Recall, embedder: Embedder) -> tuple[Hit, ...]:
         """The best top_k candidates at or above the threshold (SEM-2)."""
         assert asked.search is not None
-        query = embed(embedder, [asked.search.text], "query", self.metric())[0]
+        query = embed(embedder, [asked.search.text], "query", self.metric)[0]
         ranked = self.ranked(asked, query)
         return tuple(hit for hit in ranked if asked.search.threshold is None or hit.score >= asked.search.threshold)[
             : asked.search.top_k
@@ -517,32 +518,24 @@ class Model:
         stored = np.array([self.state.embedded[row.message.id].vector for row in candidates], dtype=np.float32)
         found = [
             Hit(row.message.id, float(score))
-            for row, score in zip(candidates, scores(self.metric(), query, stored), strict=True)
+            for row, score in zip(candidates, scores(self.metric, query, stored), strict=True)
         ]
         return sorted(found, key=lambda hit: -hit.score)
 
+    @property
     def metric(self) -> Metric:
-        """The metric of the messages' embeddings: the store's option, by default cosine (SEM-6)."""
-        config = self._index_config()
-        return "cosine" if config.metric is None else cast(Metric, config.metric)
+        """The metric of the messages' embeddings (SEM-6)."""
+        return "cosine" if self.index is None else self.index.metric
 
     def semantic_index(self) -> IndexDescription | None:
         """See protocols.Memory."""
-        embedder = self.runtime.embedder
-        if embedder is None or not self.capabilities.semantic_recall:
+        if self.index is None:
             return None
-        config = parse_index_config(
-            msgspec.structs.replace(self._index_config(), metric=None), embedder.dimension, self.capabilities
-        )
-        return IndexDescription(SEMANTIC_INDEX, embedder.dimension, self.metric(), config, len(self.state.embedded))
-
-    def _index_config(self) -> IndexConfig:
-        recall = self.options.semantic_recall
-        given = recall.index_config if isinstance(recall, SemanticRecall) else None
-        return given or IndexConfig()
+        index = self.index
+        return IndexDescription(index.name, index.dimension, index.metric, index.config, len(self.state.embedded))
 
     def _embedder(self) -> Embedder:
-        if self.runtime.embedder is None or not self.capabilities.semantic_recall:
+        if self.runtime.embedder is None or self.index is None:
             raise ConfigurationError("no vector index and embedder", clause="SEM-1")
         return self.runtime.embedder
 
@@ -551,7 +544,7 @@ class Model:
         if embedder is None:
             return {}
         texts = {message_id: words for message_id, given in contents.items() if (words := text_of(given)) is not None}
-        return dict(zip(texts, embed(embedder, [*texts.values()], "document", self.metric()), strict=True))
+        return dict(zip(texts, embed(embedder, [*texts.values()], "document", self.metric), strict=True))
 
     def _reindex(self, ids: Iterable[str], vectors: Mapping[str, Vector]) -> None:
         """Give the messages these embeddings, and the rest of the ids none (SEM-4)."""

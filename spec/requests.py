@@ -15,6 +15,7 @@ from .filters import Equals, Window, parse_metadata, parse_window
 from .types import (
     Content,
     Include,
+    IndexConfig,
     MemoryConfig,
     Message,
     MessageFilter,
@@ -27,7 +28,7 @@ from .types import (
     ThreadFilter,
 )
 from .values import content, identifier, instant, integer, metadata, role, show, text
-from .vectors import MAX_TOP_K, threshold
+from .vectors import MAX_TOP_K, METRICS, threshold
 
 T = TypeVar("T")
 
@@ -334,6 +335,9 @@ def overlay(options: MemoryConfig, thread_config: object) -> MemoryConfig:
     if thread_config is None:
         return options
     checked = parse_config(thread_config, "thread_config")
+    recall = checked.semantic_recall
+    if isinstance(recall, SemanticRecall) and recall.index_config is not None:
+        raise InvalidRequest("thread_config has an index_config", hint="give it in the store's options", clause="SEM-6")
     return MemoryConfig(
         last_messages=options.last_messages if checked.last_messages is UNSET else checked.last_messages,
         semantic_recall=options.semantic_recall if checked.semantic_recall is UNSET else checked.semantic_recall,
@@ -366,6 +370,19 @@ def _check_semantic(recall: SemanticRecall) -> None:
         raise InvalidRequest(f"scope is {show(recall.scope)}", hint="use thread or resource", clause="SEM-1")
     operators.parse(recall.filter)
     threshold(recall.threshold, "threshold", clause="SEM-1")
+    config = recall.index_config
+    if config is not None and not isinstance(config, IndexConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"index_config is {show(config)}", hint="pass an IndexConfig", clause="SEM-6")
+    if config is not None and config.metric not in (None, *METRICS):
+        raise InvalidRequest(f"metric is {show(config.metric)}", hint="use " + ", ".join(METRICS), clause="SEM-6")
+
+
+def index_config(options: MemoryConfig) -> IndexConfig:
+    """How the store's options want the messages' embeddings indexed; its metric is cosine unless given (SEM-6)."""
+    recall = options.semantic_recall
+    given = recall.index_config if isinstance(recall, SemanticRecall) else None
+    config = given or IndexConfig()
+    return msgspec.structs.replace(config, metric=config.metric or "cosine")
 
 
 def embeds(options: MemoryConfig, thread_config: object) -> bool:
