@@ -34,6 +34,12 @@ def equal(expected: Any, got: Any) -> bool:
                 and len(cast("Sequence[Any]", got)) == len(items)
                 and all(map(equal, items, cast("Sequence[Any]", got)))
             )
+        case Hit() | VectorHit():
+            return (
+                type(got) is type(expected)
+                and abs(expected.score - got.score) <= TOLERANCE * max(1.0, abs(expected.score))
+                and equal(msgspec.structs.replace(expected, score=got.score), got, hits=False)
+            )
         case msgspec.Struct():
             return type(got) is type(expected) and all(
                 equal(getattr(expected, field), getattr(got, field)) for field in expected.__struct_fields__

@@ -292,7 +292,7 @@ class _Survey:
             yield from _dates(asked, self.state.rows.get(asked.thread_id, []), arguments)
         if asked.metadata:
             yield from _filter(asked, self.state.rows.get(asked.thread_id, []), matching)
-        elif operation.filter is not ops.UNSET and arguments["filter"].metadata == {}:
+        elif operation.filter is not msgspec.UNSET and arguments["filter"].metadata == {}:
             yield "filter.empty"
         yield from self.paging(operation, asked, matching, arguments)
         if asked.include:
@@ -369,7 +369,7 @@ class _Survey:
 
     def included(self, operation: ops.Recall, asked: Recall, matching: list[Row], model: Model) -> Iterator[str]:
         yield "include"
-        if operation.per_page is ops.UNSET:
+        if operation.per_page is msgspec.UNSET:
             yield "include.alone"
         windows: list[list[Row]] = []
         for entry in asked.include:

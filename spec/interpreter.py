@@ -6,15 +6,41 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
+from .capabilities import Capabilities
+from .embedders import LiteralEmbedder
 from .errors import InvalidRequest, StoreError
-from .program import AnyOperation, CreateThread, Observe, Operation, Program, Reopen, Tick, Together, config
-from .protocols import Memory, Runtime
-from .types import MemoryConfig, Message, OrderBy, RecallResult, Thread, ThreadPage
-from .values import copy_message, copy_thread, identifier
+from .forms import resolve
+from .operation import Operation
+from .program import (
+    AnyOperation,
+    CloneThread,
+    CreateThread,
+    IndexOperation,
+    Observe,
+    Program,
+    Reopen,
+    Tick,
+    Together,
+    config,
+)
+from .protocols import Memory, Runtime, VectorIndex
+from .types import (
+    CloneResult,
+    IndexDescription,
+    MemoryConfig,
+    Message,
+    OrderBy,
+    RecallResult,
+    Thread,
+    ThreadPage,
+    VectorHit,
+    VectorRow,
+)
+from .values import copy_json, copy_message, copy_thread, identifier
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where a program's clock stands until it ticks."""
@@ -22,8 +48,19 @@ START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 SPOILT = "spoilt-by-the-caller"
 """What the interpreter writes into every mutable value it gave or got, so that aliasing shows (VAL-4)."""
 
-Open = Callable[[Runtime, MemoryConfig], Memory]
-"""How to open one more client of the namespace a program runs in."""
+
+class Namespace(Protocol):
+    """The namespace a program runs in: how to open one more client of it, and what it can do."""
+
+    capabilities: Capabilities
+
+    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """A client of its threads and messages."""
+        ...
+
+    def open_index(self, runtime: Runtime) -> VectorIndex:
+        """A client of its vector indices."""
+        ...
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -53,26 +90,39 @@ Transcript = tuple[Outcome, ...]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """All that can be seen: by thread id get_thread and the full ascending listing, and the list of threads."""
+    """All that can be seen.
+
+    Of the memory, if the program used one: by thread id get_thread and the full ascending listing, the
+    list of threads, and the index of embeddings. Of the indices named: their list, and by name the
+    description and the rows of every id that was ever upserted.
+    """
 
     threads: dict[str, Thread | None]
     rows: dict[str, RecallResult]
-    listed: ThreadPage
+    listed: ThreadPage | None = None
+    embeddings: IndexDescription | None = None
+    indexes: tuple[str, ...] = ()
+    described: dict[str, IndexDescription | None] = {}
+    vectors: dict[str, tuple[VectorRow, ...]] = {}
 
 
 class Interpreter:
     """Runs operations one by one on the clients it opens. Use as a context manager: leaving closes them."""
 
-    def __init__(self, open_client: Open, options: dict[str, Any], *, durable: bool = True) -> None:
-        self._open = open_client
-        self._config = cast(MemoryConfig, config(options))
-        self._durable = durable
-        self._clients: dict[int, Memory] = {}
+    def __init__(self, program: Program, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._config = cast(MemoryConfig, config(program.options))
+        self._embedder = LiteralEmbedder(program.embedder) if program.embedder else None
+        self._memories: dict[int, Memory] = {}
+        self._indexes: dict[int, VectorIndex] = {}
         self._now = START
         self._label = "generated"
         self._given = 0
+        self._used_memory = False
         self.threads: dict[str, None] = {}
         """Ids of the threads named so far, in order."""
+        self.vectors: dict[str, dict[str, None]] = {}
+        """By name of every index named so far, the ids of its vectors, in order."""
 
     def __enter__(self) -> Interpreter:
         return self
@@ -98,13 +148,14 @@ class Interpreter:
             case Together():
                 return self._together(operation)
             case _:
-                if isinstance(operation, CreateThread):
+                if isinstance(operation, CreateThread | CloneThread):
                     self._label, self._given = operation.label, 0
                 return self._call(operation)
 
     def _call(self, operation: Operation) -> Outcome:
         arguments = operation.arguments()
-        outcome = self._attempt(lambda: operation.call(self._client(operation.client), arguments))
+        client = self._memory if operation.target == "memory" else self._index
+        outcome = self._attempt(lambda: operation.call(client(operation.client), arguments))
         spoil(arguments)
         return outcome
 
@@ -122,43 +173,72 @@ class Interpreter:
             # Whatever an engine's driver raises is an observation; some raise outside Exception.
             return Crashed(type(error).__name__, str(error))
 
-    def _client(self, number: int) -> Memory:
-        if number not in self._clients:
-            runtime = Runtime(clock=lambda: self._now, new_id=self._new_id)
-            self._clients[number] = self._open(runtime, self._config)
-        return self._clients[number]
+    def _memory(self, number: int) -> Memory:
+        self._used_memory = True
+        if number not in self._memories:
+            self._memories[number] = self._namespace.open_memory(self._runtime(), self._config)
+        return self._memories[number]
+
+    def _index(self, number: int) -> VectorIndex:
+        if number not in self._indexes:
+            self._indexes[number] = self._namespace.open_index(self._runtime())
+        return self._indexes[number]
+
+    def _runtime(self) -> Runtime:
+        return Runtime(clock=lambda: self._now, new_id=self._new_id, embedder=self._embedder)
 
     def _new_id(self) -> str:
         self._given += 1
         return self._label if self._given == 1 else f"{self._label}-{self._given}"
 
     def _close(self) -> None:
-        while self._clients:
-            self._clients.popitem()[1].close()
+        while self._memories:
+            self._memories.popitem()[1].close()
+        while self._indexes:
+            self._indexes.popitem()[1].close()
 
     def _reopen(self) -> None:
-        if self._durable:
-            numbers = list(self._clients)
+        if self._namespace.capabilities.durable:
+            memories, indexes = list(self._memories), list(self._indexes)
             self._close()
-            for number in numbers:
-                self._client(number)
+            for number in memories:
+                self._memory(number)
+            for number in indexes:
+                self._index(number)
 
     def _note(self, operation: Operation) -> None:
         for thread_id in operation.threads():
-            try:
-                self.threads[identifier(thread_id, "thread_id")] = None
-            except InvalidRequest:
-                continue
+            if _valid_id(thread_id):
+                self.threads[thread_id] = None
+        if isinstance(operation, IndexOperation) and _valid_id(name := resolve(operation.index)):
+            ids = self.vectors.setdefault(name, {})
+            ids.update((row_id, None) for row_id in operation.vector_ids() if _valid_id(row_id))
 
     def _observe(self, client: int) -> Snapshot:
-        memory = self._client(client)
         oldest_first = OrderBy(direction="ASC")
-        return Snapshot(
-            threads={thread_id: memory.get_thread(thread_id) for thread_id in self.threads},
-            rows={
-                thread_id: memory.recall(thread_id, per_page=False, order_by=oldest_first) for thread_id in self.threads
+        snapshot = Snapshot({}, {})
+        if self._used_memory:
+            memory = self._memory(client)
+            snapshot = Snapshot(
+                threads={thread_id: memory.get_thread(thread_id) for thread_id in self.threads},
+                rows={
+                    thread_id: memory.recall(thread_id, per_page=False, order_by=oldest_first)
+                    for thread_id in self.threads
+                },
+                listed=memory.list_threads(per_page=False, order_by=oldest_first),
+                embeddings=memory.semantic_index() if self._embedder else None,
+            )
+        if not self.vectors or not self._namespace.capabilities.vectors:
+            return snapshot
+        index = self._index(client)
+        listed = index.list_indexes()
+        return msgspec.structs.replace(
+            snapshot,
+            indexes=listed,
+            described={name: index.describe_index(name) if name in listed else None for name in self.vectors},
+            vectors={
+                name: index.get_vectors(name, [*ids]) if name in listed else () for name, ids in self.vectors.items()
             },
-            listed=memory.list_threads(per_page=False, order_by=oldest_first),
         )
 
     def _together(self, operation: Together) -> Outcome:
@@ -166,7 +246,7 @@ class Interpreter:
         if not branches:
             return Returned(())
         # The clients are opened beforehand, so that what meets is the calls.
-        opened = self._attempt(lambda: [self._client(i) for i in range(len(branches))] and None)
+        opened = self._attempt(lambda: [self._memory(i) for i in range(len(branches))] and None)
         if not isinstance(opened, Returned):
             return opened
         barrier = Barrier(len(branches))
@@ -174,7 +254,7 @@ class Interpreter:
         def branch(number: int) -> Outcome:
             arguments = branches[number].arguments()
             barrier.wait()
-            outcome = self._attempt(lambda: branches[number].call(self._client(number), arguments))
+            outcome = self._attempt(lambda: branches[number].call(self._memory(number), arguments))
             # What a writer sees of the others is not determined: only that it was answered.
             return Returned(None) if isinstance(outcome, Returned) else outcome
 
@@ -182,10 +262,17 @@ class Interpreter:
             return Returned(tuple(pool.map(branch, range(len(branches)))))
 
 
-def run(program: Program, open_client: Open, *, durable: bool = True) -> Transcript:
+def run(program: Program, namespace: Namespace) -> Transcript:
     """The program's transcript on a fresh namespace. On a store that is not durable, reopen does nothing."""
-    with Interpreter(open_client, program.options, durable=durable) as interpreter:
+    with Interpreter(program, namespace) as interpreter:
         return interpreter.run(program.operations)
+
+
+def _valid_id(name: object) -> bool:
+    try:
+        return bool(identifier(name, "id"))
+    except InvalidRequest:
+        return False
 
 
 def keep(value: Any) -> Any:
@@ -199,11 +286,19 @@ def keep(value: Any) -> Any:
             return msgspec.structs.replace(value, messages=tuple(keep(item) for item in value.messages))
         case ThreadPage():
             return msgspec.structs.replace(value, threads=tuple(keep(item) for item in value.threads))
+        case CloneResult():
+            return CloneResult(keep(value.thread), keep(value.cloned_messages), dict(value.id_map))
+        case VectorRow():
+            return VectorRow(value.id, value.vector, copy_json(value.metadata))
+        case VectorHit():
+            return VectorHit(value.id, value.score, copy_json(value.metadata))
         case Snapshot():
-            return Snapshot(
-                {thread_id: keep(thread) for thread_id, thread in value.threads.items()},
-                {thread_id: keep(rows) for thread_id, rows in value.rows.items()},
-                keep(value.listed),
+            return msgspec.structs.replace(
+                value,
+                threads={thread_id: keep(thread) for thread_id, thread in value.threads.items()},
+                rows={thread_id: keep(rows) for thread_id, rows in value.rows.items()},
+                listed=keep(value.listed),
+                vectors={name: keep(rows) for name, rows in value.vectors.items()},
             )
         case list() | tuple():
             return tuple(keep(item) for item in cast("list[Any]", value))
@@ -228,7 +323,7 @@ def spoil(value: Any) -> None:
             for item in cast("tuple[Any, ...]", value):
                 spoil(item)
         case Snapshot():
-            for item in (*value.threads.values(), *value.rows.values(), value.listed):
+            for item in (*value.threads.values(), *value.rows.values(), value.listed, *value.vectors.values()):
                 spoil(item)
         case msgspec.Struct():
             for field in value.__struct_fields__:

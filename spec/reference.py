@@ -20,8 +20,8 @@ from .capabilities import Capabilities
 from .embedding import embed, snapshot, text_of
 from .errors import AlreadyExists, ConfigurationError, OwnershipMismatch, ThreadNotFound, Unsupported
 from .index_requests import parse_semantic_index
-from .protocols import Embedder, Runtime
-from .reference_index import MODEL_CAPABILITIES
+from .protocols import Embedder, Memory, Runtime, VectorIndex
+from .reference_index import MODEL_CAPABILITIES, IndexState, ModelIndex
 from .requests import (
     Clone,
     Inclusion,
@@ -667,3 +667,25 @@ def _across_threads(row: Row) -> tuple[datetime, str, int]:
 
 def _slice(rows: list[Any], offset: int, limit: int | None) -> list[Any]:
     return rows if limit is None else rows[offset : offset + limit]
+
+
+class ModelNamespace:
+    """A namespace that lives in the model; implements interpreter.Namespace."""
+
+    def __init__(self, capabilities: Capabilities = MODEL_CAPABILITIES) -> None:
+        self.capabilities = capabilities
+        self.state = State()
+        self.indexes = IndexState()
+        self.events: list[Event] = []
+
+    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See interpreter.Namespace."""
+        if not self.capabilities.storage:
+            raise Unsupported("threads and messages", clause="CAP-1")
+        return Model(runtime, config, self.state, self.events, self.capabilities)
+
+    def open_index(self, runtime: Runtime) -> VectorIndex:
+        """See interpreter.Namespace."""
+        if not self.capabilities.vectors:
+            raise Unsupported("vector indices", clause="CAP-1")
+        return ModelIndex(self.indexes, self.capabilities)
