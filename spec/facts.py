@@ -17,11 +17,13 @@ from typing import Any, cast
 import msgspec
 
 from . import program as ops
+from .capabilities import Capabilities
 from .errors import StoreError
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
-from .reference import Event, Model, Row, State
+from .reference import Model, ModelNamespace, Row, State
+from .reference_index import MODEL_CAPABILITIES
 from .requests import ListThreads, Recall, parse_list_threads, parse_recall
 from .types import MemoryConfig, MessageUpdate, NewMessage, Thread
 from .values import MAX_ID_CHARACTERS, MAX_SAFE_INTEGER
@@ -31,16 +33,17 @@ ENGINE_WINDOW = 10_000
 """Rows that search engines page through before they refuse or cut."""
 
 
-def survey(program: ops.Program) -> frozenset[str]:
-    """The facts a program shows."""
-    return _Survey(program).run()
+def survey(program: ops.Program, capabilities: Capabilities = MODEL_CAPABILITIES) -> frozenset[str]:
+    """The facts a program shows on a store that can do what `capabilities` say."""
+    return _Survey(program, capabilities).run()
 
 
 class _Survey:
-    def __init__(self, program: ops.Program) -> None:
+    def __init__(self, program: ops.Program, capabilities: Capabilities) -> None:
         self.program = program
-        self.state = State()
-        self.events: list[Event] = []
+        self.namespace = ModelNamespace(capabilities)
+        self.state = self.namespace.state
+        self.events = self.namespace.events
         self.facts: set[str] = set()
         self.pending: set[str] = set()
         self.synced = False
@@ -54,9 +57,7 @@ class _Survey:
         self.pages: dict[tuple[Any, ...], set[int]] = defaultdict(set)
 
     def run(self) -> frozenset[str]:
-        with Interpreter(
-            lambda runtime, config: Model(runtime, config, self.state, self.events), self.program.options
-        ) as interpreter:
+        with Interpreter(self.program, self.namespace) as interpreter:
             for operation in self.program.operations:
                 self.events.clear()
                 before = dict(self.state.threads)
