@@ -41,7 +41,7 @@ def equal(expected: Any, got: Any) -> bool:
                 type(got) is type(expected)
                 and got.id == expected.id
                 and close(expected.score, got.score)
-                and (isinstance(expected, Hit) or equal(expected.metadata, got.metadata))
+                and equal(getattr(expected, "metadata", None), getattr(got, "metadata", None))
             )
         case msgspec.Struct():
             return type(got) is type(expected) and all(

@@ -16,15 +16,17 @@ from typing import Any, cast
 
 import msgspec
 
+from . import facts_vectors
 from . import program as ops
 from .capabilities import Capabilities
+from .embedders import LiteralEmbedder
 from .errors import StoreError
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
-from .reference import Model, ModelNamespace, Row, State
-from .reference_index import MODEL_CAPABILITIES
-from .requests import ListThreads, Recall, parse_list_threads, parse_recall
+from .reference import Embedded, Model, ModelNamespace, Row, State
+from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
+from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
 from .types import MemoryConfig, MessageUpdate, NewMessage, Thread
 from .values import MAX_ID_CHARACTERS, MAX_SAFE_INTEGER
 
@@ -54,6 +56,13 @@ class _Survey:
         self.left: set[str] = set()
         self.returned: set[str] = set()
         self.deleted_threads: set[str] = set()
+        self.index = ModelIndex(self.namespace.indexes, capabilities)
+        self.model = Model(None, self.options, self.state, capabilities=capabilities)
+        self.embedder = LiteralEmbedder(program.embedder)
+        self.queries: list[ops.QueryVectors] = []
+        self.changed_vectors: set[str] = set()
+        self.changed_embeddings: set[str] = set()
+        self.cloned: set[str] = set()
         self.pages: dict[tuple[Any, ...], set[int]] = defaultdict(set)
 
     def run(self) -> frozenset[str]:
@@ -61,9 +70,17 @@ class _Survey:
             for operation in self.program.operations:
                 self.events.clear()
                 before = dict(self.state.threads)
-                old_rows = dict(self.state.by_id) if operation.role == "write" else {}
+                writes = operation.role == "write"
+                old_rows = dict(self.state.by_id) if writes else {}
+                embedded = dict(self.state.embedded) if writes else {}
+                indexes = {name: dict(rows) for name, rows in self.index.state.rows.items()} if writes else {}
                 outcome = interpreter.step(operation)
                 self.step(operation, outcome, before, old_rows)
+                if writes and isinstance(outcome, Returned):
+                    if operation.target == "index":
+                        self.pending |= set(self.index_write(operation, outcome.value, indexes))
+                    elif self.program.embedder:
+                        self.pending |= set(self.embeddings(operation, embedded))
         return frozenset(self.facts)
 
     def step(self, operation: ops.Operation, outcome: Outcome, before: dict[str, Thread], old: dict[str, Row]) -> None:
@@ -76,6 +93,9 @@ class _Survey:
                 self.pending.clear()
                 self.facts |= set(self.order())
                 self.facts |= set(self.observed(outcome.value))
+                if self.program.embedder and outcome.value.embeddings is not None:
+                    self.facts |= set(facts_vectors.configured(self.options))
+                self.queries.clear()
                 self.synced = True
                 self.pages.clear()
             case ops.Reopen():
@@ -89,6 +109,15 @@ class _Survey:
                 self.facts |= set(self.threads(operation, outcome))
             case ops.GetThread() if self.synced:
                 self.facts |= set(_get_thread(operation, outcome, before))
+            case ops.QueryVectors() if self.synced and isinstance(outcome, Returned):
+                name = operation.arguments()["name"]
+                gone = {row_id for row_id in self.changed_vectors if row_id.startswith(f"{name}/")}
+                self.facts |= set(facts_vectors.query(operation, self.index, gone, self.queries))
+                self.queries.append(operation)
+            case ops.ListClones() if self.synced and isinstance(outcome, Returned):
+                self.facts.add("clones.listed" if outcome.value else "clones.none")
+            case ops.Operation() if operation.target == "index" and operation.role == "write":
+                self.synced = False
             case ops.Operation() if operation.role == "write":
                 self.synced = False
                 self.pending |= set(self.write(operation, outcome, before, old))
@@ -99,7 +128,7 @@ class _Survey:
     # Refusals
 
     def refusal(self, operation: ops.Operation, outcome: Refused) -> None:
-        facts = {f"refused.{outcome.clause}"}
+        facts = {f"refused.{outcome.clause}", f"refused.{outcome.clause}.{outcome.code}"}
         clause = outcome.clause
         for value in _walk(operation.arguments()):
             match value:
@@ -137,7 +166,8 @@ class _Survey:
         arguments = operation.arguments()
         yield from _values(arguments)
         for event in self.events:
-            yield f"event.{event.kind}"
+            if event.thread_id in self.cloned:
+                yield "clone.changed_after"
         match operation:
             case ops.CreateThread():
                 yield "create"
@@ -163,6 +193,10 @@ class _Survey:
             case ops.ClearMessages():
                 yield "clear" if outcome.value else "clear.empty"
                 yield from self.touched(before)
+            case ops.CloneThread():
+                source = before[arguments["source_thread_id"]]
+                yield from facts_vectors.clone(operation, outcome.value, self.state, source)
+                self.cloned |= {source.id, outcome.value.thread.id}
             case ops.Together():
                 for branch in operation.operations:
                     yield f"together.{branch.name}"
@@ -225,6 +259,21 @@ class _Survey:
                     self.deleted_threads.add(event.thread_id)
                 case _:
                     continue
+
+    def index_write(self, operation: ops.Operation, value: Any, old: dict[str, dict[str, Entry]]) -> Iterator[str]:
+        name = operation.arguments()["name"]
+        rows = old.get(name, {})
+        now = self.index.state.rows.get(name, {})
+        self.changed_vectors |= {f"{name}/{row_id}" for row_id, entry in rows.items() if now.get(row_id) != entry}
+        yield from facts_vectors.index_write(operation, value, rows, name in old)
+
+    def embeddings(self, operation: ops.Operation, before: dict[str, Embedded]) -> Iterator[str]:
+        if isinstance(operation, ops.SaveMessages | ops.UpdateMessages):
+            on = embeds(self.options, operation.arguments().get("thread_config"))
+        else:
+            on = False
+        self.changed_embeddings |= {name for name, kept in before.items() if self.state.embedded.get(name) != kept}
+        yield from facts_vectors.embedded(before, self.state, operation, on)
 
     # What an observation shows
 
@@ -298,6 +347,11 @@ class _Survey:
         yield from self.paging(operation, asked, matching, arguments)
         if asked.include:
             yield from self.included(operation, asked, matching, model)
+        if asked.search is not None:
+            gone = self.changed_embeddings
+            yield from facts_vectors.search(asked, outcome.value, self.model, self.embedder, gone)
+        elif arguments.get("vector_search_string") is not None:
+            yield "search.blank"
 
     def paging(
         self, operation: ops.Recall, asked: Recall, matching: list[Row], arguments: dict[str, Any]
@@ -314,7 +368,7 @@ class _Survey:
         yield "total"
         if asked.include:
             yield "total.with_include"
-        if per_page is None and not asked.include:
+        if per_page is None and not asked.include and asked.search is None:
             config = arguments.get("thread_config")
             last = config.last_messages if config is not None else msgspec.UNSET
             yield "default"
@@ -370,7 +424,7 @@ class _Survey:
 
     def included(self, operation: ops.Recall, asked: Recall, matching: list[Row], model: Model) -> Iterator[str]:
         yield "include"
-        if operation.per_page is msgspec.UNSET:
+        if operation.per_page is msgspec.UNSET and asked.search is None:
             yield "include.alone"
         windows: list[list[Row]] = []
         for entry in asked.include:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
@@ -330,3 +330,19 @@ def spoil(value: Any) -> None:
                 spoil(getattr(value, field))
         case _:
             return
+
+
+def spoilt(value: Any) -> bool:
+    """Whether a value holds what the interpreter wrote into an argument or a result."""
+    match value:
+        case str():
+            return value == SPOILT
+        case dict():
+            pairs = cast("dict[Any, Any]", value)
+            return SPOILT in pairs or any(spoilt(item) for item in pairs.values())
+        case list() | tuple():
+            return any(spoilt(item) for item in cast("Sequence[Any]", value))
+        case msgspec.Struct():
+            return any(spoilt(getattr(value, field)) for field in value.__struct_fields__)
+        case _:
+            return False

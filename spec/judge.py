@@ -18,16 +18,20 @@ from typing import Any, cast
 
 import msgspec
 
+from . import judge_vectors, operators
 from . import program as ops
 from .capabilities import Capabilities
 from .compare import equal, same
 from .divergence import Divergence
+from .embedders import LiteralEmbedder
+from .embedding import embed
 from .facts import parsed_list_threads, parsed_recall
-from .interpreter import SPOILT, Crashed, Interpreter, Outcome, Refused, Returned, Snapshot, Transcript, run
+from .interpreter import Crashed, Interpreter, Outcome, Refused, Returned, Snapshot, Transcript, run, spoilt
+from .judge_hits import Candidates, Fault, fault, ties_fault
 from .reference import Event, Model, ModelNamespace, Row
-from .reference_index import MODEL_CAPABILITIES
-from .requests import ListThreads, Recall
-from .types import MemoryConfig, Message, RecallResult, Thread, ThreadPage
+from .reference_index import MODEL_CAPABILITIES, ModelIndex
+from .requests import ListThreads, Recall, embeds
+from .types import CloneResult, Hit, MemoryConfig, Message, RecallResult, Thread, ThreadPage, VectorHit
 
 MAIN_CLAUSE = {
     "create_thread": "THR-1",
@@ -35,7 +39,8 @@ MAIN_CLAUSE = {
     "update_thread": "THR-3",
     "list_threads": "THR-4",
     "delete_thread": "THR-5",
-    "clone_thread": "CAP-1",
+    "clone_thread": "CLN-1",
+    "list_clones": "CLN-4",
     "save_messages": "MSG-1",
     "update_messages": "MSG-4",
     "delete_messages": "MSG-5",
@@ -59,6 +64,7 @@ EVENT_CLAUSE = {
     "updated": "MSG-4",
     "deleted": "MSG-5",
     "cleared": "MSG-5a",
+    "cloned": "CLN-1",
 }
 
 
@@ -94,6 +100,8 @@ class _Judge:
         self.events = self.namespace.events
         self.options: MemoryConfig = ops.config(program.options)
         self.model = Model(None, self.options, self.state, capabilities=capabilities)
+        self.index = ModelIndex(self.namespace.indexes, capabilities)
+        self.embedder = LiteralEmbedder(program.embedder)
         self.interpreter = Interpreter(program, self.namespace)
         self.accepted: set[int] = set()
         """Indices of outcomes that differ from the model's and are as right."""
@@ -104,13 +112,17 @@ class _Judge:
         self.segment: list[ops.Operation] = []
         self.old: dict[str, Message] = {}
         self.seen: list[tuple[Recall, RecallResult]] = []
+        self.queries: list[tuple[ops.QueryVectors, tuple[VectorHit, ...]]] = []
 
     def run(self, transcript: Transcript) -> Iterator[Divergence]:
         for index, (operation, got) in enumerate(zip(self.program.operations, transcript, strict=False)):
             if operation.role == "read":
                 expected = self.interpreter.step(operation)
                 if self.synced:
-                    yield from self.read(index, operation, expected, got)
+                    faults = tuple(self.read(index, operation, expected, got))
+                    if not faults:
+                        self.accepted.add(index)
+                    yield from faults
                 continue
             expected = self.interpreter.step(operation)
             if isinstance(operation, ops.Observe):
@@ -135,6 +147,12 @@ class _Judge:
             clause = self.error_clause(operation, expected)
             yield _divergence(clause, "error", name, index, expected, got)
             return
+        if operation.target == "index":
+            yield from judge_vectors.write_values(operation, index, expected.value, got.value)
+            return
+        if isinstance(operation, ops.CloneThread):
+            yield from self.clone(index, expected.value, got.value)
+            return
         if isinstance(operation, ops.Together):
             yield from self.together(index, operation, expected.value, got.value)
             return
@@ -155,6 +173,24 @@ class _Judge:
             return
         yield Divergence(MAIN_CLAUSE[name], "returned", name, index, expected.value, got.value)
 
+    def clone(self, index: int, expected: CloneResult, got: Any) -> Iterator[Divergence]:
+        name = "clone_thread"
+        if not isinstance(got, CloneResult):
+            yield Divergence("CLN-1", "type", name, index, "CloneResult", type(got).__name__)
+            return
+        rows, shown = [m.id for m in expected.cloned_messages], [m.id for m in got.cloned_messages]
+        if not equal(expected.thread, got.thread):
+            field = next(
+                f for f in Thread.__struct_fields__ if not equal(getattr(expected.thread, f), getattr(got.thread, f))
+            )
+            clause = "VAL-4" if spoilt(got.thread.metadata) else "CLN-2"
+            yield Divergence(clause, f"thread.{field}", name, index, expected.thread, got.thread)
+        elif rows != shown or expected.id_map != got.id_map:
+            yield Divergence("CLN-1", "rows", name, index, expected.id_map, got.id_map)
+        elif not equal(expected.cloned_messages, got.cloned_messages):
+            clause = "VAL-4" if any(spoilt(m) for m in got.cloned_messages) else "CLN-1"
+            yield Divergence(clause, "messages", name, index, expected.cloned_messages, got.cloned_messages)
+
     def together(self, index: int, operation: ops.Together, expected: Any, got: Any) -> Iterator[Divergence]:
         """Only success counts: what a writer sees of the others is not determined."""
         for branch, right, wrong in zip(operation.operations, expected, got, strict=True):
@@ -166,9 +202,13 @@ class _Judge:
         """The clause that decides whether this call is refused."""
         if isinstance(expected, Refused):
             return expected.clause
+        if operation.target == "index":
+            return judge_vectors.error_clause(operation)
         arguments = operation.arguments()
         if isinstance(operation, ops.Recall):
             return self.feature(operation)
+        if _embeds(operation, self.options):
+            return "SEM-4"
         if _odd_text(arguments):
             return "VAL-2"
         if any(event.kind in ("replaced", "moved") for event in self.events) and operation.name == "save_messages":
@@ -188,6 +228,9 @@ class _Judge:
         snapshot = cast(Snapshot, got.value)
         if not self.dirty:
             yield from _distinct(self.snapshot(index, cast(Snapshot, expected.value), snapshot))
+            yield from judge_vectors.snapshot(
+                index, cast(Snapshot, expected.value), snapshot, self.segment, reopened=self.reopened()
+            )
         if not equal(expected.value, snapshot):
             self.load(snapshot)
         self.reset()
@@ -198,11 +241,15 @@ class _Judge:
         self.events.clear()
         self.segment.clear()
         self.seen.clear()
+        self.queries.clear()
         self.old = {message_id: row.message for message_id, row in self.state.by_id.items()}
 
     def load(self, snapshot: Snapshot) -> None:
-        """Make the model hold what the store showed."""
+        """Make the model hold what the store showed; embeddings do not show, and stay."""
+        judge_vectors.load(self.index, snapshot)
         state = self.state
+        if snapshot.listed is None:
+            return
         state.threads = {thread_id: thread for thread_id, thread in snapshot.threads.items() if thread is not None}
         state.rows = {thread_id: [] for thread_id in state.threads}
         state.by_id = {}
@@ -213,6 +260,7 @@ class _Judge:
                     row = Row(msgspec.structs.replace(message, thread_id=thread_id), state.next_position)
                     state.rows[thread_id].append(row)
                     state.by_id[message.id] = row
+        state.embedded = {name: kept for name, kept in state.embedded.items() if name in state.by_id}
 
     def reopened(self) -> bool:
         """Whether nothing but a reopen lies between two observations."""
@@ -227,12 +275,24 @@ class _Judge:
             elif thread is not None and shown is not None:
                 yield from self.thread_values(index, "observe", thread, shown, self.last_thread_event(thread_id))
             yield from self.rows(index, thread_id, expected.rows[thread_id], got.rows[thread_id])
+        if expected.listed is None or got.listed is None:
+            return
+        if expected.embeddings is not None and not equal(expected.embeddings, got.embeddings):
+            same_config = got.embeddings is not None and equal(
+                expected.embeddings, msgspec.structs.replace(got.embeddings, count=expected.embeddings.count)
+            )
+            clause = "DUR-1" if self.reopened() else self.embedding_clause() if same_config else "SEM-6"
+            yield Divergence(clause, "embeddings", "observe", index, expected.embeddings, got.embeddings)
         wanted = [thread.id for thread in expected.listed.threads if got.threads.get(thread.id)]
         if wanted != [thread.id for thread in got.listed.threads] and not self.reopened():
             seen = [thread for thread in got.threads.values() if thread is not None]
             own = [thread.id for thread in sorted(seen, key=lambda thread: (thread.created_at, thread.id))]
             if own != [thread.id for thread in got.listed.threads]:
                 yield Divergence("THR-4", "rows", "observe", index, own, [thread.id for thread in got.listed.threads])
+
+    def embedding_clause(self) -> str:
+        """The clause of a wrong number of embeddings."""
+        return "CLN-3" if any(event.kind == "cloned" for event in self.events) else "SEM-4"
 
     def thread_clause(self, thread_id: str, *, gone: bool) -> str:
         if self.reopened():
@@ -272,7 +332,7 @@ class _Judge:
             right, wrong = getattr(expected, field), getattr(got, field)
             if equal(right, wrong):
                 continue
-            if _spoilt(wrong):
+            if spoilt(wrong):
                 clause = "VAL-4"
             elif self.reopened():
                 clause = "DUR-1"
@@ -355,7 +415,7 @@ class _Judge:
             right, wrong = getattr(expected, field), getattr(got, field)
             if equal(right, wrong):
                 continue
-            if _spoilt(wrong):
+            if spoilt(wrong):
                 clause = "VAL-4"
             elif self.reopened():
                 clause = "DUR-1"
@@ -410,6 +470,16 @@ class _Judge:
                     return
                 yield from self.recall(index, operation, asked, expected.value, got.value)
                 self.seen.append((asked, got.value))
+            case ops.QueryVectors():
+                yield from judge_vectors.query(index, operation, self.index, got.value, self.queries)
+                self.queries.append((operation, got.value))
+            case ops.Operation() if operation.target == "index":
+                if not equal(expected.value, got.value):
+                    clause = "VAL-4" if spoilt(got.value) else judge_vectors.MAIN_CLAUSE[name]
+                    yield Divergence(clause, "returned", name, index, expected.value, got.value)
+            case ops.ListClones():
+                if not equal(expected.value, got.value):
+                    yield Divergence("CLN-4", "returned", name, index, expected.value, got.value)
             case ops.ListThreads():
                 yield from self.list_threads(index, operation, expected.value, got.value)
             case _:
@@ -418,7 +488,7 @@ class _Judge:
                 clause = "THR-2"
                 if isinstance(got.value, Thread) and got.value.resource_id != operation.given().get("resource_id"):
                     clause = "THR-2" if expected.value is None else "VAL-2"
-                if _spoilt(got.value):
+                if spoilt(got.value):
                     clause = "VAL-4"
                 yield Divergence(clause, "returned", name, index, expected.value, got.value)
 
@@ -430,8 +500,13 @@ class _Judge:
         if foreign:
             yield Divergence("ISO-1", "rows", name, index, [], foreign)
             return
+        if asked.search is not None:
+            found = tuple(self.hits(index, asked, got))
+            yield from found
+            if found:
+                return
         matching = self.own_listing(asked)
-        rows = self.own_rows(asked, matching)
+        rows = self.own_rows(asked, matching, got.hits)
         shown = [message.id for message in got.messages]
         if rows != shown:
             clause = self.rows_clause(operation, asked, rows, shown)
@@ -447,7 +522,7 @@ class _Judge:
                 ]
                 clause = (
                     "VAL-4"
-                    if _spoilt(message.metadata) or _spoilt(message.content)
+                    if spoilt(message.metadata) or spoilt(message.content)
                     else {"created_at": "VAL-1", "metadata": "VAL-3", "thread_id": "INC-1", "resource_id": "ISO-1"}.get(
                         fields[0], "VAL-2"
                     )
@@ -464,6 +539,49 @@ class _Judge:
         ):
             yield Divergence("ORD-5", "page", name, index, (expected.page, expected.per_page), (got.page, got.per_page))
 
+    def hits(self, index: int, asked: Recall, got: RecallResult) -> Iterator[Divergence]:
+        """The hits of a semantic recall against the embeddings there should be (SEM-2, SEM-4, SEM-5)."""
+        assert asked.search is not None
+        query = embed(self.embedder, [asked.search.text], "query", self.model.metric)[0]
+        embedded = {name: kept.vector for name, kept in self.state.embedded.items()}
+        ranked = self.model.candidates(asked)
+        candidates = Candidates(
+            self.model.metric,
+            query,
+            {row.message.id: embedded[row.message.id] for row in ranked},
+            asked.search.top_k,
+            asked.search.threshold,
+            exact=True,
+        )
+        ids = [hit.id for hit in got.hits]
+        found = fault(candidates, got.hits) or ties_fault(candidates, ids)
+        if found is not None:
+            clause = self.hits_clause(asked, found, embedded)
+            yield Divergence(clause, f"hits {found.kind}", "recall", index, found.expected, found.got)
+
+    def hits_clause(self, asked: Recall, found: Fault, embedded: dict[str, tuple[float, ...]]) -> str:
+        assert asked.search is not None
+        search = asked.search
+        if found.kind == "foreign":
+            strangers = [self.state.by_id.get(message_id) for message_id in found.got]
+            if any(row is None or row.message.id not in embedded for row in strangers):
+                return "SEM-4"
+            rows = [row for row in strangers if row is not None]
+            if any(asked.resource_id not in (None, row.message.resource_id) for row in rows):
+                return "ISO-1"
+            if any(not search.filter.matches(self.state.embedded[row.message.id].snapshot) for row in rows):
+                return "SEM-5"
+            return "SEM-2"
+        if found.kind == "score":
+            # Wrong for one message of many: its embedding is an old one.
+            return "SEM-4"
+        if found.kind in ("missing", "rank") and search.top_k >= len(embedded) and search.threshold is None:
+            if search.filter != operators.EVERYTHING:
+                return "SEM-5"
+            cloned = any(thread.clone is not None for thread in self.state.threads.values())
+            return "SEM-2" if _narrows(asked) else "CLN-3" if cloned else "SEM-4"
+        return "SEM-2"
+
     def own_listing(self, asked: Recall) -> list[str]:
         """The ids that match, oldest first: as the store itself lists them where it did, else by the model."""
         for ascending in (True, False):
@@ -476,16 +594,16 @@ class _Judge:
     def listing_seen(self, asked: Recall) -> bool:
         return any(_listing(earlier) and _same_rows(earlier, asked) for earlier, _ in self.seen)
 
-    def own_rows(self, asked: Recall, matching: list[str]) -> list[str]:
+    def own_rows(self, asked: Recall, matching: list[str], hits: Sequence[Hit] = ()) -> list[str]:
         """The rows the request should show, given what the store shows for its simpler parts."""
-        plain = msgspec.structs.replace(asked, include=())
+        plain = msgspec.structs.replace(asked, include=(), search=None)
         ordered = matching if asked.ascending else matching[::-1]
         for earlier, result in self.seen:
             if _listing(earlier) and earlier.ascending == asked.ascending and _same_rows(earlier, asked):
                 ordered = [message.id for message in result.messages]
         limit = asked.page.limit
         page = ordered if limit is None else ordered[asked.page.offset : asked.page.offset + limit]
-        if not asked.include:
+        if not asked.include and not hits:
             return page
         for earlier, result in self.seen:
             if msgspec.structs.replace(earlier, resource_id=None) == msgspec.structs.replace(plain, resource_id=None):
@@ -493,6 +611,8 @@ class _Judge:
         rows = {message_id: self.state.by_id[message_id] for message_id in page if message_id in self.state.by_id}
         for entry in asked.include:
             rows |= {row.message.id: row for row in self.model.window(asked, entry)}
+        for hit in hits:
+            rows |= {row.message.id: row for row in self.model.hit_window(asked, hit)}
         ordered_rows = sorted(
             rows.values(),
             key=lambda row: (row.message.created_at, row.message.thread_id, row.position),
@@ -501,6 +621,8 @@ class _Judge:
         return [row.message.id for row in ordered_rows]
 
     def rows_clause(self, operation: ops.Recall, asked: Recall, expected: list[str], got: list[str]) -> str:
+        if asked.search is not None:
+            return "SEM-3"
         if asked.include:
             if operation.per_page is msgspec.UNSET and set(got) > set(expected):
                 return "INC-3"
@@ -537,6 +659,8 @@ class _Judge:
         """The clause of the most special thing a recall asks for."""
         arguments = operation.arguments()
         filtered = arguments.get("filter")
+        if operation.vector_search_string is not msgspec.UNSET:
+            return "SEM-2"
         if operation.include is not msgspec.UNSET:
             return "INC-1"
         if filtered is not None and getattr(filtered, "metadata", None):
@@ -567,7 +691,7 @@ class _Judge:
         elif rows != shown:
             yield Divergence("THR-4", "rows", name, index, rows, shown)
         elif not equal(expected.threads, got.threads):
-            clause = "VAL-4" if any(_spoilt(thread.metadata) for thread in got.threads) else "THR-4"
+            clause = "VAL-4" if any(spoilt(thread.metadata) for thread in got.threads) else "THR-4"
             yield Divergence(clause, "threads", name, index, expected.threads, got.threads)
         else:
             right = (expected.total, expected.has_more, expected.page, expected.per_page)
@@ -576,7 +700,7 @@ class _Judge:
 
 def _listing(asked: Recall) -> bool:
     """Whether a request lists all that matches, and nothing else."""
-    return asked.page.per_page is False and not asked.include
+    return asked.page.per_page is False and not asked.include and asked.search is None
 
 
 def _same_rows(left: Recall, right: Recall) -> bool:
@@ -586,6 +710,13 @@ def _same_rows(left: Recall, right: Recall) -> bool:
 
 def _narrows(asked: Recall) -> bool:
     return bool(asked.metadata) or asked.window != type(asked.window)()
+
+
+def _embeds(operation: ops.Operation, options: MemoryConfig) -> bool:
+    """Whether a write embeds what it stores."""
+    if not isinstance(operation, ops.SaveMessages | ops.UpdateMessages):
+        return False
+    return embeds(options, operation.arguments().get("thread_config"))
 
 
 def _touches(operation: ops.Operation) -> bool:
@@ -613,22 +744,6 @@ def _distinct(found: Iterator[Divergence]) -> Iterator[Divergence]:
         if divergence.signature not in seen:
             seen.add(divergence.signature)
             yield divergence
-
-
-def _spoilt(value: Any) -> bool:
-    """Whether a value holds what the interpreter wrote into an argument or a result."""
-    match value:
-        case str():
-            return value == SPOILT
-        case dict():
-            pairs = cast("dict[Any, Any]", value)
-            return SPOILT in pairs or any(_spoilt(item) for item in pairs.values())
-        case list() | tuple():
-            return any(_spoilt(item) for item in cast("Sequence[Any]", value))
-        case msgspec.Struct():
-            return any(_spoilt(getattr(value, field)) for field in value.__struct_fields__)
-        case _:
-            return False
 
 
 def _confused(name: str, others: Sequence[str]) -> bool:

@@ -496,10 +496,10 @@ class Model:
             : asked.search.top_k
         ]
 
-    def ranked(self, asked: Recall, query: Vector) -> list[Hit]:
-        """All candidates, best first, equal vectors in the order of ORD-1 (SEM-2, SEM-5)."""
+    def candidates(self, asked: Recall) -> list[Row]:
+        """The live embedded messages that may be hits, in the order of ORD-1 (SEM-2, SEM-5)."""
         assert asked.search is not None
-        candidates = [
+        rows = [
             row
             for message_id, row in self.state.by_id.items()
             if message_id in self.state.embedded
@@ -512,9 +512,13 @@ class Model:
             and all(condition.matches(row.message.metadata) for condition in asked.metadata)
             and asked.search.filter.matches(self.state.embedded[message_id].snapshot)
         ]
+        return sorted(rows, key=_across_threads)
+
+    def ranked(self, asked: Recall, query: Vector) -> list[Hit]:
+        """All candidates, best first, equal vectors in the order of ORD-1."""
+        candidates = self.candidates(asked)
         if not candidates:
             return []
-        candidates.sort(key=_across_threads)
         stored = np.array([self.state.embedded[row.message.id].vector for row in candidates], dtype=np.float32)
         found = [
             Hit(row.message.id, float(score))
