@@ -147,9 +147,12 @@ class _Survey:
         if operation.role == "read":
             facts = facts | {f"{fact}.read" for fact in facts}
         else:
+            facts = facts | {f"{fact}.write" for fact in facts}
             self.pending.add("refused.observed")
         if isinstance(operation, ops.SaveMessages) and _batch(operation.messages):
             self.pending.add("save.refused_batch")
+        if isinstance(operation, ops.UpsertVectors) and _batch(operation.vectors):
+            self.pending.add("upsert.refused_batch")
         if isinstance(operation, ops.UpdateMessages) and _batch(operation.updates):
             self.pending.add("update.refused_batch")
         if isinstance(operation, ops.DeleteMessages) and isinstance(operation.ids, str):

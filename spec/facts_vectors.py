@@ -21,6 +21,9 @@ from .reference_index import Entry, ModelIndex
 from .requests import Recall
 from .types import CloneResult, MemoryConfig, RecallResult, Thread
 
+LARGE = 1500
+"""Dimensions from which engines begin to refuse."""
+
 RARE = 0.1
 """A filter that this share of the rows or fewer satisfy is rare."""
 
@@ -35,6 +38,8 @@ def index_write(operation: ops.Operation, value: Any, old: dict[str, Entry], exi
         case ops.CreateIndex():
             yield "index.again" if existed else "index.create"
             yield f"index.metric.{arguments.get('metric', 'cosine')}"
+            if arguments["dimension"] >= LARGE:
+                yield "index.large"
             config = arguments.get("config")
             if config is not None and config.type is not None:
                 yield f"index.type.{config.type}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import filters, include, isolation, messages, order, threads, values
+from . import clones, filters, include, isolation, messages, operators, order, semantic, threads, values, vectors
 from .model import LEVELS, Clause, Level
 
 CLAUSES: dict[str, Clause] = {
     clause.id: clause
-    for module in (values, threads, messages, order, filters, include, isolation)
+    for module in (
+        *(values, threads, clones, messages, order, filters, include),
+        *(operators, vectors, semantic, isolation),
+    )
     for clause in module.CLAUSES
 }
 

@@ -17,6 +17,7 @@ from hypothesis.strategies import SearchStrategy
 from ..clauses.model import Level
 from ..program import Program
 from . import scenarios as s
+from . import semantic, vectors
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("hostile", s.hostile, 24, 100, 1000),
         _scenario("reopened", s.reopened, 30, 80, 400),
         _scenario("together", s.together, 0, 24, 100),
+        _scenario("indices", vectors.indices, 120, 560, 3000),
+        _scenario("catalogue", vectors.catalogue, 24, 90, 500),
+        _scenario("rare", vectors.rare, 0, 24, 100),
+        _scenario("churn", vectors.churn, 8, 30, 200),
+        _scenario("large", vectors.large, 0, 40, 100),
+        _scenario("recalls", semantic.recalls, 80, 360, 2000),
+        _scenario("without", semantic.without, 16, 50, 200),
+        _scenario("clones", semantic.clones, 60, 240, 1000),
         _scenario("window", s.window, 0, 8, 20),
     )
 }

@@ -483,7 +483,6 @@ def hostile(rng: Random) -> ops.Program:
             steps.append(ops.UpdateThread(thread_id=pick(rng, HOSTILE), title=pick(rng, HOSTILE)))
     steps.append(OBSERVE)
     lacking: tuple[ops.AnyOperation, ...] = (
-        ops.CloneThread(source_thread_id=thread),
         ops.GetWorkingMemory(thread_id=thread),
         ops.UpdateWorkingMemory(thread_id=thread, value="x"),
     )
