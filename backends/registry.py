@@ -1,4 +1,4 @@
-"""Finding a backend by name: an entry point of the group `memassay.backends`, or `module:Factory`."""
+"""Finding a backend by name: an entry point of `memassay.backends`, `module:Factory`, or two joined by `+`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Backend:
-    """A backend by registered name, or by `module:Factory` (a class or function that takes no argument)."""
+    """A backend by registered name, or by `module:Factory` (a class or function that takes no argument).
+
+    `STORE+INDEX` keeps messages in the one and their embeddings, and other vectors, in the other.
+    """
+    if "+" in name:
+        return _join(*name.split("+", 1))
     if ":" in name:
         return _make(EntryPoint(name=name, value=name, group=GROUP))
     points = [point for point in entry_points(group=GROUP) if point.name == name]
@@ -38,6 +43,14 @@ def find(name: str) -> Backend:
             f"there is no backend {name!r}", hint="registered: " + ", ".join(names()) + "; or give module:Factory"
         )
     return _make(points[0])
+
+
+def _join(storage: str, index: str) -> Backend:
+    if not storage or not index or "+" in index:
+        raise UnknownBackend(f"{storage}+{index} does not join two backends", hint="give STORE+INDEX")
+    from .composed import ComposedBackend  # needs numpy, which finding a backend does not
+
+    return ComposedBackend(find(storage), find(index))
 
 
 def _make(point: EntryPoint) -> Backend:
