@@ -347,7 +347,8 @@ class _Survey:
             yield from _filter(asked, self.state.rows.get(asked.thread_id, []), matching)
         elif operation.filter is not msgspec.UNSET and arguments["filter"].metadata == {}:
             yield "filter.empty"
-        yield from self.paging(operation, asked, matching, arguments)
+        if asked.search is None:
+            yield from self.paging(operation, asked, matching, arguments)
         if asked.include:
             yield from self.included(operation, asked, matching, model)
         if asked.search is not None:
@@ -371,7 +372,7 @@ class _Survey:
         yield "total"
         if asked.include:
             yield "total.with_include"
-        if per_page is None and not asked.include and asked.search is None:
+        if per_page is None and not asked.include:
             config = arguments.get("thread_config")
             last = config.last_messages if config is not None else msgspec.UNSET
             yield "default"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from .. import program as ops
 from ..forms import Form
@@ -55,7 +57,7 @@ def _threads(rng: Random) -> Operations:
     return steps
 
 
-def _save(rng: Random, thread: str, ids: list[str]) -> ops.SaveMessages:
+def _save(rng: Random, thread: str, ids: Sequence[str]) -> ops.SaveMessages:
     return ops.SaveMessages(
         messages=[
             {
@@ -82,9 +84,9 @@ def _arranged(rng: Random) -> Operations:
 def recalls(rng: Random) -> ops.Program:
     """SEM: embeddings saved, changed and searched."""
     steps = _arranged(rng)
-    for _ in range(pick(rng, (0, 1, 1, 2))):
+    for _ in range(pick(rng, (0, 1, 2, 2))):
         steps += [_change(rng), OBSERVE]
-    if chance(rng, 30):
+    if chance(rng, 40):
         old, new = pick(rng, ((1, 2), (2, 1), ("1", 1)))
         steps += [ops.UpdateThread(thread_id="t1", metadata={"p": new}), OBSERVE]
         steps += [_stale(old), _stale(new)]
@@ -113,11 +115,11 @@ def _options(rng: Random) -> dict[str, Form]:
 
 def _change(rng: Random) -> ops.AnyOperation:
     name = pick(rng, IDS)
-    match pick(rng, range(15)):
-        case 0 | 1:
+    match pick(rng, range(17)):
+        case 0 | 1 | 15:
             again: dict[str, Form] = {"id": name, "thread_id": "t1", "content": content(rng)}
             return ops.SaveMessages(messages=[again])
-        case 2 | 3:
+        case 2 | 3 | 16:
             again = {"id": name, "thread_id": "t1", "content": content(rng)}
             return ops.SaveMessages(messages=[again], thread_config=OFF)
         case 4:
@@ -155,7 +157,7 @@ def _search(rng: Random) -> ops.Recall:
     elif chance(rng, 25):
         given["resource_id"] = "r1"
     if chance(rng, 45):
-        recall["filter"] = _where(rng)
+        recall["filter"] = pick(rng, FILTERS)
     narrowed: dict[str, Form] = {}
     if chance(rng, 20):
         narrowed["metadata"] = {"k": pick(rng, (1, 2))}
@@ -182,27 +184,23 @@ def _search(rng: Random) -> ops.Recall:
     )
 
 
-def _where(rng: Random) -> Form:
-    return pick(
-        rng,
-        (
-            {"p": 1},
-            {"p": {"$eq": 2}},
-            {"p": {"$ne": 1}},
-            {"p": {"$in": [1, "1"]}},
-            {"p": {"$nin": [2]}},
-            {"p": {"$gt": 1}},
-            {"k": 1},
-            {"role": "assistant"},
-            {"role": {"$ne": "user"}},
-            {"thread_id": "t1"},
-            {"message_id": {"$in": [*IDS[:3]]}},
-            {"created_at": {"$gte": "2024-03-01T12:00:00.001Z"}},
-            {"resource_id": "r1", "p": {"$nin": []}},
-            {"$or": [{"p": 1}, {"role": "assistant"}]},
-            {"$and": [{"p": {"$gte": 1}}, {"thread_id": {"$ne": "t2"}}]},
-        ),
-    )
+FILTERS: tuple[Form, ...] = (
+    {"p": 1},
+    {"p": {"$eq": 2}},
+    {"p": {"$ne": 1}},
+    {"p": {"$in": [1, "1"]}},
+    {"p": {"$nin": [2]}},
+    {"p": {"$gt": 1}},
+    {"k": 1},
+    {"role": "assistant"},
+    {"role": {"$ne": "user"}},
+    {"thread_id": "t1"},
+    {"message_id": {"$in": [*IDS[:3]]}},
+    {"created_at": {"$gte": "2024-03-01T12:00:00.001Z"}},
+    {"resource_id": "r1", "p": {"$nin": []}},
+    {"$or": [{"p": 1}, {"role": "assistant"}]},
+    {"$and": [{"p": {"$gte": 1}}, {"thread_id": {"$ne": "t2"}}]},
+)
 
 
 WRONG: tuple[Form, ...] = (
@@ -215,11 +213,11 @@ WRONG: tuple[Form, ...] = (
 
 
 def _refused(rng: Random) -> ops.Recall:
-    base: dict[str, Form] = {"thread_id": "t1", "vector_search_string": "[1, 0, 0]", "per_page": 0}
-    match pick(rng, range(9)):
+    base: dict[str, Any] = {"thread_id": "t1", "vector_search_string": "[1, 0, 0]", "per_page": 0}
+    match pick(rng, range(10)):
         case 0 | 1:
             return ops.Recall(**base, thread_config=OFF)
-        case 2:
+        case 2 | 9:
             return ops.Recall(**{**base, "vector_search_string": "! fails"})
         case 3:
             return ops.Recall(**{**base, "vector_search_string": pick(rng, ("", "  ", "\n"))})
@@ -253,9 +251,9 @@ def clones(rng: Random) -> ops.Program:
     given: dict[str, Form] = {}
     if chance(rng, 70):
         given["new_thread_id"] = pick(rng, ("c1", "c1", "c1", "c1", "t2"))
-    if chance(rng, 35):
+    if chance(rng, 45):
         given["message_limit"] = pick(rng, (0, 1, 2, 2, 3, 99, -1, True))
-    if chance(rng, 25):
+    if chance(rng, 35):
         given[pick(rng, ("start", "end"))] = {"$at": pick(rng, pools.NEAR)}
     if chance(rng, 25):
         given["message_ids"] = pick(rng, (distinct(rng, IDS, 1, 3), ["unknown", "a"], []))

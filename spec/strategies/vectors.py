@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from .. import program as ops
 from ..forms import Form
@@ -64,7 +64,7 @@ LIKES: tuple[tuple[Form, ...], ...] = (
     ("a", "b", "A", "ab", "a ", "B", ["a"], 1),
     (None, "null", 0, {"a": 1}, [], "x"),
     (True, False, 1, 0, "true", [True]),
-    ("\uff5e", "\U0001f600", "\ud55c", "a", "Z"),
+    ("\uff5e", "\U0001f600", "\ud55c", "\uff5e", "\U0001f600"),
     (5, 1, 9, 5, 7, 3),
     ({"$repeat": ["a", 256]}, {"$repeat": ["a", 255]}, {"$repeat": ["a", 2000]}, "a", "b"),
 )
@@ -118,9 +118,11 @@ def short(operand: Form) -> Form:
 
 def where(rng: Random, likes: tuple[Form, ...], depth: int = 1) -> Form:
     """A filter: a condition, or several under $and and $or, empty ones among them."""
-    luck = pick(rng, range(10))
+    luck = pick(rng, range(11))
     if depth > 2 or luck < 5:
         return condition(rng, likes)
+    if luck == 10:
+        return pick(rng, ({"k": {"$in": []}}, {"k": {"$nin": []}}, {"$or": [{"n": 1}, {"k": {"$in": []}}]}))
     if luck == 5:
         return {**condition(rng, likes), "n": {"$ne": pick(rng, (1, 2))}}
     if luck == 6:
@@ -131,36 +133,37 @@ def where(rng: Random, likes: tuple[Form, ...], depth: int = 1) -> Form:
 
 def bad_where(rng: Random) -> Form:
     """A filter that is refused, at some depth."""
-    wrong: Form = pick(
-        rng,
-        (
-            {"k": {"$not": 1}},
-            {"$not": {"k": 1}},
-            {"$xor": [{"k": 1}]},
-            {"k": {"$gt": 1, "$bogus": 2}},
-            {"k": {"$dict": []}},
-            {"k": {"$and": [1]}},
-            {"k": [1]},
-            {"k": {"$in": 1}},
-            {"k": {"$in": [[1]]}},
-            {"k": {"$in": {"a": 1}}},
-            {"$and": {"k": 1}},
-            {"$or": [1]},
-            {"$or": "k"},
-            {"k": {"a": 1}},
-            {"k": {"$eq": {"a": 1}}},
-            {"k": {"$gt": {"$float": "nan"}}},
-            {"k": {"$lt": {"$repeat": ["a", 1025]}}},
-            {"k": {"$in": {"$tuple": [{"$int": "9007199254740992"}]}}},
-            {"$dict": [[pick(rng, pools.BAD_KEYS[:6]), 1]]},
-            "k = 1",
-            [],
-        ),
-    )
+    wrong = pick(rng, BAD_FILTERS)
+    if chance(rng, 5):
+        wrong = {"$dict": [[pick(rng, pools.BAD_KEYS[:6]), 1]]}
     for _ in range(rng.randrange(3)):
         if isinstance(wrong, dict) and rng.randrange(2):
-            wrong = {pick(rng, ("$and", "$or")): [{"n": 1}, wrong]}
-    return wrong
+            wrong = cast("dict[str, Form]", {pick(rng, ("$and", "$or")): [{"n": 1}, wrong]})
+    return cast("dict[str, Form]", wrong)
+
+
+BAD_FILTERS: tuple[Form, ...] = (
+    {"k": {"$not": 1}},
+    {"$not": {"k": 1}},
+    {"$xor": [{"k": 1}]},
+    {"k": {"$gt": 1, "$bogus": 2}},
+    {"k": {"$dict": []}},
+    {"k": {"$and": [1]}},
+    {"k": [1]},
+    {"k": {"$in": 1}},
+    {"k": {"$in": [[1]]}},
+    {"k": {"$in": {"a": 1}}},
+    {"$and": {"k": 1}},
+    {"$or": [1]},
+    {"$or": "k"},
+    {"k": {"a": 1}},
+    {"k": {"$eq": {"a": 1}}},
+    {"k": {"$gt": {"$float": "nan"}}},
+    {"k": {"$lt": {"$repeat": ["a", 1025]}}},
+    {"k": {"$in": {"$tuple": [{"$int": "9007199254740992"}]}}},
+    "k = 1",
+    [],
+)
 
 
 def _rows(rng: Random, ids: Any, dimension: int, likes: tuple[Form, ...]) -> list[Form]:
@@ -209,7 +212,7 @@ def indices(rng: Random) -> ops.Program:
     ids = distinct(rng, ROW_IDS, 4, 8)
     steps: Operations = [_create(rng, name, dimension, metric)]
     steps += [ops.UpsertVectors(index=name, vectors=_rows(rng, ids, dimension, likes)), OBSERVE]
-    for _ in range(pick(rng, (0, 1, 2, 2))):
+    for _ in range(pick(rng, (0, 1, 2, 3))):
         steps += [_change(rng, name, ids, dimension, metric, likes), OBSERVE]
     for _ in range(3):
         steps += _query(rng, name, dimension, likes, len(ids))
@@ -234,7 +237,7 @@ def _change(
     match pick(rng, range(18)):
         case 0 | 1 | 2:
             rows = _rows(rng, some(rng, ids, 1, 3), dimension, likes)
-            if chance(rng, 30):
+            if chance(rng, 50):
                 rows.append(rows[0] | {"vector": vector(rng, dimension)})
             if chance(rng, 40):
                 rows[0].pop("metadata", None)
@@ -282,6 +285,7 @@ def catalogue(rng: Random) -> ops.Program:
     ]
     again: list[Operations] = [
         [ops.CreateIndex(index=name, dimension=dimension, metric=metric)],
+        [ops.CreateIndex(index=name, dimension=dimension, metric=metric)],
         [ops.CreateIndex(index=name, dimension=dimension + 1, metric=metric)],
         [ops.CreateIndex(index=name, dimension=dimension, metric="cosine" if metric != "cosine" else "euclidean")],
         [ops.CreateIndex(index=other, dimension=dimension, metric=metric)],
@@ -293,7 +297,7 @@ def catalogue(rng: Random) -> ops.Program:
         [ops.CreateIndex(index=other, dimension=2, metric=pick(rng, ("l2", "COSINE", None, 1)))],
         [ops.CreateIndex(index=other, dimension=2, config=pick(rng, BAD_CONFIGS))],
     ]
-    for step in distinct(rng, again, 2, 4):
+    for step in distinct(rng, again, 3, 5):
         steps += [*step, OBSERVE]
     asked = pick(rng, (name, other, "unknown"))
     steps += [
@@ -325,7 +329,7 @@ BAD_QUERIES: tuple[dict[str, Form], ...] = (
     {"exact": 1},
 )
 CONSTANTS: tuple[Form, ...] = (
-    {},
+    cast(Form, {}),
     {"$and": []},
     {"$or": []},
     {"$or": [{}, {"k": 1}]},
@@ -389,7 +393,8 @@ def large(rng: Random) -> ops.Program:
     dimension = pick(rng, (1536, 2000, 2001, 3072, 4096, 4097, 16_000, 100_000))
     config = pick(rng, ({}, {}, {"config": {"type": "flat"}}, {"config": {"type": "hnsw"}}))
     used = min(dimension, 5000)
-    steps: Operations = [ops.CreateIndex(index="wide", dimension=dimension, metric=pick(rng, METRICS), **config)]
+    created = ops.CreateIndex(index="wide", dimension=dimension, metric=pick(rng, METRICS), **config)
+    steps: Operations = [created]
     if used == dimension:
         rows: list[Form] = [{"id": f"r{i}", "vector": {"$vector": [i, dimension]}} for i in range(3)]
         steps += [
