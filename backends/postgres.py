@@ -1,7 +1,9 @@
-"""PostgreSQL: a namespace is a schema `memassay_<namespace>` of two tables; every call is one transaction.
+"""PostgreSQL: a namespace is a schema `memassay_<namespace>` of a few tables; every call is one transaction.
 
 Every writer locks the threads it touches, in the order of their ids, before it looks at their messages: the lock
-of a thread guards its messages, its count and its next position. Readers take one statement, hence one snapshot.
+of a thread guards its messages, its count and its next position. Readers take one statement, hence one snapshot;
+semantic recall takes two in one snapshot. Embeddings stand beside the messages; how vectors are stored, indexed and
+found is in postgres_index.py.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import psycopg
 from psycopg import sql
 
 from ..spec.capabilities import Capabilities
+from ..spec.embedding import embed, snapshot, text_of
 from ..spec.errors import (
     AlreadyExists,
     ConfigurationError,
@@ -27,12 +30,17 @@ from ..spec.errors import (
     ThreadNotFound,
     Unsupported,
 )
-from ..spec.filters import Equals, kind_of
-from ..spec.protocols import Memory, Runtime
+from ..spec.filters import Equals, Window
+from ..spec.index_requests import SEMANTIC_INDEX, NewIndex, parse_semantic_index
+from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.requests import (
+    Clone,
+    Inclusion,
     MessageChange,
     MessageRow,
     Recall,
+    embeds,
+    parse_clone,
     parse_config,
     parse_create_thread,
     parse_ids,
@@ -43,14 +51,16 @@ from ..spec.requests import (
     parse_updates,
 )
 from ..spec.types import (
+    CloneInfo,
     CloneResult,
     Content,
+    Hit,
     Include,
+    IndexDescription,
     MemoryConfig,
     Message,
     MessageFilter,
     MessageUpdate,
-    Metadata,
     NewMessage,
     OrderBy,
     RecallResult,
@@ -58,17 +68,40 @@ from ..spec.types import (
     ThreadFilter,
     ThreadPage,
 )
-from ..spec.values import bounded, identifier, instant, show
+from ..spec.values import bounded, copy_message, identifier, instant, show
+from ..spec.vectors import Vector
+from .postgres_index import (
+    INDEXES,
+    VECTOR_CAPABILITIES,
+    Connection,
+    Extension,
+    Nearest,
+    PostgresIndex,
+    Registered,
+    Search,
+    Target,
+    adapt,
+    condition,
+    describe,
+    facets,
+    find_index,
+    grow,
+    json_text,
+    need_extension,
+    norms,
+    pack_all,
+    register,
+)
 from .provision import Provisioners
 from .provision.postgres import EmbeddedPostgres, GivenPostgres
 
 T = TypeVar("T")
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 # Instants are milliseconds since 1970: no time zone can touch them, and years 0001 to 9999 fit. Metadata is opaque
 # JSON text, because jsonb changes numbers (VAL-3); facets holds its top-level scalars, for filters alone (FLT-1).
 # Ids compare by code point, which is what UTF-8 under COLLATE "C" does (ORD-1).
-SCHEMA: LiteralString = """
+SCHEMA: LiteralString = (
+    """
 SELECT pg_advisory_xact_lock(hashtextextended({name}, 0));
 CREATE SCHEMA IF NOT EXISTS {schema};
 COMMENT ON SCHEMA {schema} IS {mark};
@@ -81,9 +114,13 @@ CREATE TABLE IF NOT EXISTS {schema}.threads (
     created_at     bigint NOT NULL,
     updated_at     bigint NOT NULL,
     message_count  bigint NOT NULL DEFAULT 0,
-    next_position  bigint NOT NULL DEFAULT 0
+    next_position  bigint NOT NULL DEFAULT 0,
+    clone_source   text COLLATE "C",
+    cloned_at      bigint,
+    clone_last     text
 );
 CREATE INDEX IF NOT EXISTS threads_by_resource ON {schema}.threads (resource_id, created_at, id);
+CREATE INDEX IF NOT EXISTS threads_by_source ON {schema}.threads (clone_source) WHERE clone_source IS NOT NULL;
 CREATE TABLE IF NOT EXISTS {schema}.messages (
     id           text COLLATE "C" PRIMARY KEY,
     thread_id    text COLLATE "C" NOT NULL REFERENCES {schema}.threads ON DELETE CASCADE,
@@ -97,10 +134,33 @@ CREATE TABLE IF NOT EXISTS {schema}.messages (
 );
 CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, created_at, position);
 """
-MARK = "memassay, layout 1"
+    + INDEXES
+)
+MARK = "memassay, layout 2"
 """The comment on our schemas: what does not carry it is not ours and is neither opened nor dropped."""
 
-THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at"
+# One row a message that has an embedding, made when the first is to be stored: a dimension is part of a table. What
+# it repeats of the message changes in save_messages alone, which writes or deletes the row too (SEM-4). facets are of
+# the snapshot, which is only filtered by (SEM-5).
+EMBEDDINGS: LiteralString = """
+CREATE TABLE IF NOT EXISTS embeddings (
+    id           text COLLATE "C" PRIMARY KEY REFERENCES messages ON DELETE CASCADE,
+    thread_id    text COLLATE "C" NOT NULL,
+    resource_id  text COLLATE "C" NOT NULL,
+    created_at   bigint NOT NULL,
+    position     bigint NOT NULL,
+    facets       jsonb NOT NULL,
+    norm         double precision NOT NULL,
+    embedding    {vector}({dimension}) NOT NULL
+);
+ALTER TABLE embeddings ALTER embedding SET STORAGE MAIN;
+CREATE INDEX embeddings_in_thread ON embeddings (thread_id);
+CREATE INDEX embeddings_of_resource ON embeddings (resource_id);
+"""
+SEMANTIC = ""
+"""The name of the embeddings' index in the registry: no user's index has it."""
+
+THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at, clone_source, cloned_at, clone_last"
 MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
 
 # One array a column (_columns), so that a batch is one statement, whatever its size.
@@ -127,7 +187,13 @@ class PostgresBackend:
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
-        return Capabilities(durable=True, atomicity="transaction")
+        with _connect(url) as connection:
+            there = _one(connection, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector')")[0]
+        if there:
+            return VECTOR_CAPABILITIES
+        return msgspec.structs.replace(
+            VECTOR_CAPABILITIES, vectors=False, semantic_recall=False, resource_scope=False, index_types=()
+        )
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
@@ -137,20 +203,18 @@ class PostgresBackend:
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""
         schema, options = _schema(namespace), parse_config(config, "config")
-        connection = _connect(url)
+        embedder = runtime.embedder
+        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
+        connection = _enter(url, schema)
         try:
-            if not _ours(connection, schema):
-                _create(connection, schema)
-            # Here, not in each statement; and READ COMMITTED whatever the role's default is: the locks rely on it.
-            connection.execute(
-                "SELECT set_config('search_path', %s, false),"
-                " set_config('default_transaction_isolation', 'read committed', false)",
-                (schema,),
-            )
+            return PostgresMemory(connection, runtime, options, index)
         except BaseException:
             connection.close()
             raise
-        return PostgresMemory(connection, runtime, options)
+
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
+        """See protocols.Backend."""
+        return PostgresIndex(_enter(url, _schema(namespace)), runtime)
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
@@ -163,20 +227,27 @@ class PostgresBackend:
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace, which keeps its tables; nothing happens when there is none."""
         schema = _schema(namespace)
-        with _connect(url) as connection:
+        with _connect(url) as connection, connection.transaction():
             if _ours(connection, schema):
                 connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, "threads")))
+                indexes = connection.execute(
+                    sql.SQL("DELETE FROM {} RETURNING relation").format(sql.Identifier(schema, "indexes"))
+                ).fetchall()
+                if indexes:
+                    tables = [sql.Identifier(schema, relation) for (relation,) in indexes]
+                    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.SQL(", ").join(tables)))
 
 
 class PostgresMemory:
     """One client: one connection, used by one thread at a time. Implements protocols.Memory."""
 
-    def __init__(self, connection: Connection, runtime: Runtime, options: MemoryConfig) -> None:
+    def __init__(self, connection: Connection, runtime: Runtime, options: MemoryConfig, index: NewIndex | None) -> None:
         self._connection = connection
         self._runtime = runtime
         self._options = options
         self._closed = False
         self._lock = threading.RLock()
+        self._semantic = _Semantic(connection, index) if index is not None else None
 
     # Threads
 
@@ -203,8 +274,8 @@ class PostgresMemory:
                     "id": thread_id,
                     "resource": new.resource_id,
                     "title": new.title,
-                    "metadata": _json(new.metadata),
-                    "facets": _facets(new.metadata),
+                    "metadata": json_text(new.metadata),
+                    "facets": facets(new.metadata),
                     "at": _milliseconds(at),
                 },
             )
@@ -243,7 +314,7 @@ class PostgresMemory:
             )
             connection.execute(
                 "UPDATE threads SET title = %s, metadata = %s, facets = %s::jsonb, updated_at = %s WHERE id = %s",
-                (new.title, _json(new.metadata), _facets(new.metadata), _milliseconds(new.updated_at), new.id),
+                (new.title, json_text(new.metadata), facets(new.metadata), _milliseconds(new.updated_at), new.id),
             )
             return new
 
@@ -309,16 +380,126 @@ class PostgresMemory:
         message_ids: Sequence[str] | None = None,
     ) -> CloneResult:
         """See protocols.Memory."""
-        raise Unsupported("clone_thread", clause="CAP-1")
+        asked = parse_clone(
+            source_thread_id,
+            new_thread_id=new_thread_id,
+            resource_id=resource_id,
+            title=title,
+            meta=metadata,
+            message_limit=message_limit,
+            start=start,
+            end=end,
+            message_ids=message_ids,
+        )
+        result = self._write(lambda connection: self._clone(connection, asked))
+        self._grow()
+        return result
+
+    def _clone(self, connection: Connection, asked: Clone) -> CloneResult:
+        row = connection.execute(f"SELECT {THREAD} FROM threads WHERE id = %s FOR UPDATE", (asked.source,)).fetchone()
+        if row is None:
+            raise ThreadNotFound(f"thread {asked.source!r} does not exist", clause="CLN-1")
+        source, now = _thread(row), self._now()
+        matching, parameters = _window(asked.window)
+        rows = connection.execute(
+            f"SELECT {MESSAGE} FROM messages WHERE thread_id = %(thread)s AND {matching}"
+            " AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s)) ORDER BY created_at DESC, position DESC"
+            " LIMIT %(limit)s::bigint",
+            parameters
+            | {
+                "thread": source.id,
+                "ids": None if asked.message_ids is None else list(asked.message_ids),
+                "limit": asked.limit,
+            },
+        ).fetchall()
+        originals = [_message(each) for each in reversed(rows)]
+        thread = Thread(
+            id=self._runtime.new_id() if asked.id is None else asked.id,
+            resource_id=source.resource_id if asked.resource_id is None else asked.resource_id,
+            title=f"Clone of {source.title}" if asked.title is None else asked.title,
+            metadata=source.metadata | asked.metadata,
+            created_at=now,
+            updated_at=now,
+            clone=CloneInfo(source.id, now, originals[-1].id if originals else None),
+        )
+        inserted = connection.execute(
+            f"INSERT INTO threads ({THREAD}, facets, message_count, next_position)"
+            " VALUES (%(id)s, %(resource)s, %(title)s, %(metadata)s, %(now)s, %(now)s, %(source)s, %(now)s, %(last)s,"
+            " %(facets)s::jsonb, %(count)s, %(count)s) ON CONFLICT DO NOTHING",
+            {
+                "id": thread.id,
+                "resource": thread.resource_id,
+                "title": thread.title,
+                "metadata": json_text(thread.metadata),
+                "facets": facets(thread.metadata),
+                "now": _milliseconds(now),
+                "source": source.id,
+                "last": originals[-1].id if originals else None,
+                "count": len(originals),
+            },
+        ).rowcount
+        if not inserted:
+            raise AlreadyExists(f"thread {thread.id!r} exists", clause="CLN-1")
+        bounded(thread.metadata)
+        cloned = [
+            msgspec.structs.replace(
+                each, id=self._runtime.new_id(), thread_id=thread.id, resource_id=thread.resource_id
+            )
+            for each in originals
+        ]
+        positions = range(1, len(cloned) + 1)
+        if _insert(connection, cloned, positions) < len(cloned):
+            raise AlreadyExists("a message of the clone's exists", clause="CLN-1")
+        if cloned and _embedded(connection):
+            connection.execute(
+                "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
+                " SELECT new.id, %s, %s, old.created_at, new.position, new.facets, old.norm, old.embedding"
+                " FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::jsonb[]) AS new (source, id, position, facets)"
+                " JOIN embeddings AS old ON old.id = new.source",
+                (
+                    thread.id,
+                    thread.resource_id,
+                    [each.id for each in originals],
+                    [each.id for each in cloned],
+                    list(positions),
+                    [facets(snapshot(thread, each)) for each in cloned],
+                ),
+            )
+        return CloneResult(thread, tuple(cloned), {o.id: c.id for o, c in zip(originals, cloned, strict=True)})
+
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        """See protocols.Memory."""
+        identifier(source_thread_id, "source_thread_id")
+        if resource_id is not None:
+            identifier(resource_id, "resource_id")
+        with self._session() as connection:
+            rows = connection.execute(
+                f"SELECT {THREAD} FROM threads WHERE clone_source = %s AND resource_id = coalesce(%s, resource_id)"
+                " ORDER BY created_at, id",
+                (source_thread_id, resource_id),
+            ).fetchall()
+        return tuple(_thread(row) for row in rows)
 
     # Messages
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(
+        self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
-        return self._write(lambda connection: self._save(connection, batch))
+        if not embeds(self._options, thread_config):
+            return self._write(lambda connection: self._save(connection, batch, {}))
+        embedder, semantic = self._embedder()
+        with self._session() as connection:  # First refused, then embedded, and only then locked and written.
+            _check(batch, *_hold(connection, {row.thread_id for row in batch}, {row.id for row in batch}, lock=""))
+            vectors = semantic.embed(embedder, {row.id: row.content for row in batch})
+            saved = self._write(lambda connection: self._save(connection, batch, vectors))
+            self._grow()
+            return saved
 
-    def _save(self, connection: Connection, batch: Sequence[MessageRow]) -> tuple[Message, ...]:
+    def _save(
+        self, connection: Connection, batch: Sequence[MessageRow], vectors: Mapping[str, Vector]
+    ) -> tuple[Message, ...]:
         threads, places = _hold(connection, {row.thread_id for row in batch}, {row.id for row in batch})
         _check(batch, threads, places)
         now = self._now()
@@ -348,29 +529,49 @@ class PostgresMemory:
         if _insert(connection, [saved[each] for each in new], [places[each].position for each in new]) < len(new):
             raise _Overtaken  # Another saver has since put one of them into a thread that is not locked here.
         _replace(connection, [saved[each] for each in known], [places[each].position for each in known])
+        self._reindex(connection, saved, places, vectors, known)
         _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, now)
         return tuple(saved.values())
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(
+        self, updates: Sequence[MessageUpdate], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         changes = parse_updates(updates)
-        return self._write(lambda connection: self._update(connection, changes))
+        if not embeds(self._options, thread_config):
+            return self._write(lambda connection: self._update(connection, changes, None))
+        embedder, semantic = self._embedder()
+        with self._session() as connection:
+            while True:  # Until what was embedded is what the messages say when they are locked.
+                before = _changed(connection, changes, list(dict.fromkeys(change.id for change in changes)))
+                contents = {each: before[each].content for each in _reindexed(changes) if each in before}
+                vectors = semantic.embed(embedder, contents)
+                try:
+                    changed = self._write(lambda connection: self._update(connection, changes, (contents, vectors)))  # noqa: B023
+                except _Stale:
+                    continue
+                self._grow()
+                return changed
 
-    def _update(self, connection: Connection, changes: Sequence[MessageChange]) -> tuple[Message, ...]:
+    def _update(
+        self,
+        connection: Connection,
+        changes: Sequence[MessageChange],
+        embedded: tuple[Mapping[str, Content], Mapping[str, Vector]] | None,
+    ) -> tuple[Message, ...]:
         ids = list(dict.fromkeys(change.id for change in changes))
         threads, places = _hold(connection, (), ids)
         # Those that were there under the lock: one that has entered another thread since is not ours to change.
-        found = connection.execute(f"SELECT {MESSAGE} FROM messages WHERE id = ANY(%s::text[])", (list(places),))
-        changed = {row[0]: _message(row) for row in found}
-        for change in changes:
-            if change.id in changed:
-                new = change.apply(changed[change.id])
-                bounded(new.metadata)
-                changed[change.id] = new
+        changed = _changed(connection, changes, list(places))
+        reindexed = {each: changed[each] for each in _reindexed(changes) if each in changed}
+        contents, vectors = embedded or ({}, {})
+        if embedded and contents != {each: message.content for each, message in reindexed.items()}:
+            raise _Stale
         _replace(connection, list(changed.values()), [places[message_id].position for message_id in changed])
+        self._reindex(connection, reindexed, places, vectors, list(reindexed))
         touched = {message.thread_id for message in changed.values()}
         _touch(connection, {thread_id: threads[thread_id] for thread_id in touched}, self._now())
-        return tuple(changed[message_id] for message_id in ids if message_id in changed)
+        return tuple(copy_message(changed[message_id]) for message_id in ids if message_id in changed)
 
     def delete_messages(self, ids: Sequence[str]) -> int:
         """See protocols.Memory."""
@@ -430,14 +631,19 @@ class PostgresMemory:
             options=self._options,
         )
         with self._session() as connection:
-            if asked.search is not None:
-                raise ConfigurationError("no vector index and embedder", clause="SEM-1")
-            rows = connection.execute(*recall_statement(asked)).fetchall()
-        owner: str | None = rows[0][0]
-        if asked.resource_id is not None and owner is None:
-            raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="ORD-6")
-        if asked.resource_id not in (None, owner):
-            raise OwnershipMismatch(f"thread {thread_id!r} is another resource's", clause="ORD-6")
+            found: list[tuple[Inclusion, float]] = []
+            if asked.search is None:
+                rows = connection.execute(*recall_statement(asked)).fetchall()
+            else:
+                embedder, semantic = self._embedder()
+                if asked.resource_id is not None:
+                    row = connection.execute("SELECT resource_id FROM threads WHERE id = %s", (thread_id,)).fetchone()
+                    _own(asked, row[0] if row else None)
+                query = embed(embedder, [asked.search.text], "query", semantic.index.metric)[0]
+                with _snapshot(connection):
+                    found = semantic.hits(asked, query)
+                    rows = connection.execute(*recall_statement(asked, [entry for entry, _ in found])).fetchall()
+        _own(asked, rows[0][0])
         total: int = rows[0][1] or 0
         return RecallResult(
             messages=tuple(_message(row[2:]) for row in rows if row[2] is not None),
@@ -445,7 +651,38 @@ class PostgresMemory:
             page=asked.page.page,
             per_page=asked.page.per_page,
             has_more=asked.page.has_more(total),
+            hits=tuple(Hit(entry.id, score) for entry, score in found),
         )
+
+    def semantic_index(self) -> IndexDescription | None:
+        """See protocols.Memory."""
+        with self._session():
+            return None if self._semantic is None else self._semantic.describe()
+
+    def _embedder(self) -> tuple[Embedder, _Semantic]:
+        if self._runtime.embedder is None or self._semantic is None:
+            raise ConfigurationError("no vector index and embedder", clause="SEM-1")
+        return self._runtime.embedder, self._semantic
+
+    def _reindex(
+        self,
+        connection: Connection,
+        messages: Mapping[str, Message],
+        places: Mapping[str, Place],
+        vectors: Mapping[str, Vector],
+        known: Iterable[str],
+    ) -> None:
+        """Give the messages these embeddings, and those that were known before and have none now, none (SEM-4)."""
+        gone = [each for each in known if each not in vectors]
+        if gone and _embedded(connection):
+            connection.execute("DELETE FROM embeddings WHERE id = ANY(%s::text[])", (gone,))
+        if vectors:
+            assert self._semantic is not None
+            self._semantic.put(connection, [messages[each] for each in vectors], places, [*vectors.values()])
+
+    def _grow(self) -> None:
+        if self._semantic is not None:
+            self._semantic.grow()
 
     # Working memory
 
@@ -496,11 +733,167 @@ class PostgresMemory:
         return instant(self._runtime.clock(), "the clock")
 
 
+# The embeddings
+
+
+class _Semantic:
+    """The index of a memory's own embeddings, and the table it is made of once there is one to store."""
+
+    def __init__(self, connection: Connection, index: NewIndex) -> None:
+        self._connection = connection
+        self.index = msgspec.structs.replace(index, name=SEMANTIC)
+        self._extension: Extension | None = None
+        self._nearest: Nearest | None = None
+        self._register()
+
+    def _register(self) -> Registered:
+        """Its entry in the registry, made if absent. ConfigurationError when the namespace has another embedder's."""
+        found = find_index(self._connection, SEMANTIC)
+        if found is None:
+            found = register(self._connection, self.index, "embeddings") or find_index(self._connection, SEMANTIC)
+            assert found is not None
+        was = found.index
+        if (was.dimension, was.metric) != (self.index.dimension, self.index.metric):
+            raise ConfigurationError(
+                f"the embeddings here have {was.dimension} dimensions and the metric {was.metric}",
+                hint="open it with the embedder and the metric that it was made with",
+                clause="SEM-6",
+            )
+        return found
+
+    def _engine(self) -> Extension:
+        if self._extension is None:
+            self._extension = need_extension(self._connection)
+        return self._extension
+
+    def describe(self) -> IndexDescription:
+        """As the engine has it."""
+        self._register()
+        found = describe(self._connection, SEMANTIC)
+        assert found is not None
+        return msgspec.structs.replace(found[1], name=SEMANTIC_INDEX)
+
+    def embed(self, embedder: Embedder, contents: Mapping[str, Content]) -> dict[str, Vector]:
+        """The vectors of the messages that have a text, by id. The table is there then, if there are any."""
+        texts = {each: words for each, content in contents.items() if (words := text_of(content)) is not None}
+        vectors = embed(embedder, [*texts.values()], "document", self.index.metric)
+        if vectors and not _embedded(self._connection):
+            self._create()
+        return dict(zip(texts, vectors, strict=True))
+
+    def _create(self) -> None:
+        """In a transaction that holds no other lock: two clients that do so at once wait, and never in a circle."""
+        extension = self._engine()
+        with self._connection.transaction():
+            made = self._register()
+            self._connection.execute("SELECT FROM indexes WHERE name = %s FOR UPDATE", (SEMANTIC,))
+            if _embedded(self._connection):
+                return
+            self._connection.execute(
+                sql.SQL(EMBEDDINGS).format(
+                    vector=sql.SQL(extension.vector),  # pyright: ignore[reportArgumentType]  (quoted by the engine)
+                    dimension=sql.Literal(self.index.dimension),
+                )
+            )
+            if made.index.config.type == "hnsw":
+                self._connection.execute(extension.ann("embeddings", made.index).encode())
+
+    def put(
+        self,
+        connection: Connection,
+        messages: Sequence[Message],
+        places: Mapping[str, Place],
+        vectors: Sequence[Vector],
+    ) -> None:
+        """Store the embeddings of messages whose threads are locked, with the snapshot of each (SEM-5)."""
+        found = connection.execute(
+            f"SELECT {THREAD} FROM threads WHERE id = ANY(%s::text[])", ([message.thread_id for message in messages],)
+        ).fetchall()
+        threads = {row[0]: _thread(row) for row in found}
+        extension = self._engine()
+        connection.execute(
+            "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
+            " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::jsonb[],"
+            f" %s::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
+            " (thread_id, created_at, position, facets, norm, embedding) = (excluded.thread_id, excluded.created_at,"
+            " excluded.position, excluded.facets, excluded.norm, excluded.embedding)".encode(),
+            (
+                [message.id for message in messages],
+                [message.thread_id for message in messages],
+                [message.resource_id for message in messages],
+                [_milliseconds(message.created_at) for message in messages],
+                [places[message.id].position for message in messages],
+                [facets(snapshot(threads[message.thread_id], message)) for message in messages],
+                norms(vectors),
+                pack_all(vectors, self.index.dimension, extension),
+            ),
+        )
+
+    def grow(self) -> None:
+        """See postgres_index.grow."""
+        found = find_index(self._connection, SEMANTIC)
+        if found is not None and found.index.config.lists is not None and _embedded(self._connection):
+            grow(self._connection, self._engine(), found)
+
+    def hits(self, asked: Recall, query: Vector) -> list[tuple[Inclusion, float]]:
+        """The best candidates, each with the window it brings, and their scores (SEM-2, SEM-3).
+
+        One thread is always searched exactly; so is a resource of few candidates.
+        """
+        wanted = asked.search
+        assert wanted is not None
+        if not _embedded(self._connection):
+            return []
+        if self._nearest is None:
+            self._nearest = Nearest(self._connection, self._engine())
+        where, parameters = _window(asked.window, "t.")
+        if wanted.scope == "thread":
+            where += " AND t.thread_id = %(owner)s"
+            parameters["owner"] = asked.thread_id
+        else:
+            where += " AND t.resource_id = %(owner)s"
+            parameters["owner"] = asked.resource_id
+        where += f" AND {condition(wanted.filter, 't.facets', parameters)}"
+        join = ""
+        if asked.metadata:
+            join = "JOIN messages AS m ON m.id = t.id"
+            where += " AND m.facets @> %(facets)s::jsonb"
+            parameters["facets"] = _condition(asked.metadata)
+        columns = "t.created_at, t.thread_id, t.position, t.id"
+        target = Target("embeddings", self.index.dimension, self.index.metric, columns, 3, self.index.config.lists)
+        search = Search(query, wanted.top_k, where, parameters, join)
+        found = self._nearest.find(target, search, exact=wanted.scope == "thread" or self.index.config.type == "flat")
+        return [
+            (Inclusion(row[3], row[1], wanted.before, wanted.after), score)
+            for score, row in found
+            if wanted.threshold is None or score >= wanted.threshold
+        ]
+
+
+def _embedded(connection: Connection) -> bool:
+    """Whether the namespace has a table of embeddings."""
+    return _one(connection, "SELECT to_regclass('embeddings') IS NOT NULL")[0]
+
+
+@contextmanager
+def _snapshot(connection: Connection) -> Generator[None]:
+    """What is read inside is of one instant."""
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
 # What a writer holds
 
 
 class _Overtaken(Exception):
     """A message is in a thread that was not locked; nothing is written, and the transaction starts again."""
+
+
+class _Stale(Exception):
+    """A message says something else than what was embedded; nothing is written."""
 
 
 class Held(msgspec.Struct):
@@ -521,14 +914,18 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def _hold(
-    connection: Connection, thread_ids: Iterable[str], message_ids: Iterable[str]
+    connection: Connection,
+    thread_ids: Iterable[str],
+    message_ids: Iterable[str],
+    *,
+    lock: Literal["", " FOR UPDATE"] = " FOR UPDATE",
 ) -> tuple[dict[str, Held], dict[str, Place]]:
     """Lock the named threads and those that the named messages are in, by id, then read where the messages are."""
     ids = list(message_ids)
     locked = connection.execute(
         "SELECT id, resource_id, message_count, next_position FROM threads WHERE id IN"
         " (SELECT unnest(%s::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%s::text[]))"
-        " ORDER BY id FOR UPDATE",
+        f" ORDER BY id{lock}",
         (list(thread_ids), ids),
     ).fetchall()
     threads = {row[0]: Held(*row[1:]) for row in locked}
@@ -536,9 +933,26 @@ def _hold(
         "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%s::text[])", (ids,)
     ).fetchall()
     places = {row[0]: Place(row[1], row[2], _instant(row[3]), row[4]) for row in found}
-    if any(place.thread_id not in threads for place in places.values()):
+    if lock and any(place.thread_id not in threads for place in places.values()):
         raise _Overtaken
     return threads, places
+
+
+def _changed(connection: Connection, changes: Sequence[MessageChange], ids: Sequence[str]) -> dict[str, Message]:
+    """The messages of these ids as the changes make them."""
+    found = connection.execute(f"SELECT {MESSAGE} FROM messages WHERE id = ANY(%s::text[])", (list(ids),))
+    changed = {row[0]: _message(row) for row in found}
+    for change in changes:
+        if change.id in changed:
+            new = change.apply(changed[change.id])
+            bounded(new.metadata)
+            changed[change.id] = new
+    return changed
+
+
+def _reindexed(changes: Sequence[MessageChange]) -> list[str]:
+    """The ids whose content or role is changed: their embedding is made anew, or goes (SEM-4, SEM-5)."""
+    return list(dict.fromkeys(change.id for change in changes if change.content is not None or change.role is not None))
 
 
 def _check(batch: Sequence[MessageRow], threads: Mapping[str, Held], places: Mapping[str, Place]) -> None:
@@ -567,9 +981,9 @@ def _columns(rows: Sequence[Message], positions: Sequence[int]) -> tuple[list[An
         [row.thread_id for row in rows],
         [row.resource_id for row in rows],
         [row.role for row in rows],
-        [_json(row.content) for row in rows],
-        [_json(row.metadata) for row in rows],
-        [_facets(row.metadata) for row in rows],
+        [json_text(row.content) for row in rows],
+        [json_text(row.metadata) for row in rows],
+        [facets(row.metadata) for row in rows],
         [_milliseconds(row.created_at) for row in rows],
         list(positions),
     )
@@ -618,13 +1032,32 @@ def _touch(connection: Connection, threads: Mapping[str, Held], now: datetime) -
 # What a reader asks
 
 
-def recall_statement(asked: Recall) -> tuple[LiteralString, dict[str, Any]]:
+def _own(asked: Recall, owner: str | None) -> None:
+    """Refuse a request that names a resource which does not own the thread (ORD-6)."""
+    if asked.resource_id is not None and owner is None:
+        raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="ORD-6")
+    if asked.resource_id not in (None, owner):
+        raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="ORD-6")
+
+
+def _window(window: Window, row: LiteralString = "") -> tuple[LiteralString, dict[str, Any]]:
+    """The condition that created_at of a row lies in the window (TIM-1)."""
+    held: LiteralString = "true"
+    if window.start is not None:
+        held += f" AND {row}created_at > %(start)s" if window.start_exclusive else f" AND {row}created_at >= %(start)s"
+    if window.end is not None:
+        held += f" AND {row}created_at < %(end)s" if window.end_exclusive else f" AND {row}created_at <= %(end)s"
+    return held, {
+        "start": window.start and _milliseconds(window.start),
+        "end": window.end and _milliseconds(window.end),
+    }
+
+
+def recall_statement(asked: Recall, hits: Sequence[Inclusion] = ()) -> tuple[LiteralString, dict[str, Any]]:
     """One statement for a whole recall: each row holds the thread's owner, the total and a message (or nulls)."""
-    matching: LiteralString = "thread_id = %(thread)s"
-    if asked.window.start is not None:
-        matching += " AND created_at > %(start)s" if asked.window.start_exclusive else " AND created_at >= %(start)s"
-    if asked.window.end is not None:
-        matching += " AND created_at < %(end)s" if asked.window.end_exclusive else " AND created_at <= %(end)s"
+    within, bounds = _window(asked.window)
+    matching: LiteralString = f"thread_id = %(thread)s AND {within}"
+    included = (*asked.include, *hits)
     if asked.metadata:
         matching += " AND facets @> %(facets)s::jsonb"
     narrowed = asked.metadata or asked.window.start is not None or asked.window.end is not None
@@ -639,7 +1072,7 @@ def recall_statement(asked: Recall) -> tuple[LiteralString, dict[str, Any]]:
         f" ORDER BY created_at{down}, position{down} LIMIT %(limit)s::bigint OFFSET %(offset)s::bigint)"
     )
     distinct: LiteralString = ""
-    if asked.include:
+    if included:
         rows += f" UNION ALL ({_windows(owned=asked.resource_id is not None)})"
         distinct = "DISTINCT ON (m.created_at, m.thread_id, m.position)"
     return (
@@ -647,17 +1080,16 @@ def recall_statement(asked: Recall) -> tuple[LiteralString, dict[str, Any]]:
         f" ({total})) AS head (owner, total) LEFT JOIN ({rows}) AS m ON true"
         f" ORDER BY m.created_at{down}, m.thread_id{down}, m.position{down}"
     ), {
+        **bounds,
         "thread": asked.thread_id,
         "resource": asked.resource_id,
-        "start": asked.window.start and _milliseconds(asked.window.start),
-        "end": asked.window.end and _milliseconds(asked.window.end),
         "facets": _condition(asked.metadata),
         "limit": asked.page.limit,
         "offset": min(asked.page.offset, MAX_BIGINT),
-        "ids": [entry.id for entry in asked.include],
-        "threads": [entry.thread_id for entry in asked.include],
-        "before": [entry.before for entry in asked.include],
-        "after": [entry.after for entry in asked.include],
+        "ids": [entry.id for entry in included],
+        "threads": [entry.thread_id for entry in included],
+        "before": [entry.before for entry in included],
+        "after": [entry.after for entry in included],
     }
 
 
@@ -682,18 +1114,10 @@ def _windows(*, owned: bool) -> LiteralString:
 
 def _condition(conditions: Sequence[Equals]) -> str | None:
     """What facets must contain. jsonb compares by type, and numbers by value, as FLT-1 does."""
-    return _json({condition.key: condition.value for condition in conditions}) if conditions else None
+    return json_text({condition.key: condition.value for condition in conditions}) if conditions else None
 
 
 # Values
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _facets(metadata: Metadata) -> str:
-    return _json({key: value for key, value in metadata.items() if kind_of(value) is not None})
 
 
 def _milliseconds(at: datetime) -> int:
@@ -705,9 +1129,15 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def _thread(row: Sequence[Any]) -> Thread:
-    thread_id, resource_id, title, metadata, created_at, updated_at = row
+    thread_id, resource_id, title, metadata, created_at, updated_at, source, cloned_at, last = row
     return Thread(
-        thread_id, resource_id, title, msgspec.json.decode(metadata), _instant(created_at), _instant(updated_at)
+        thread_id,
+        resource_id,
+        title,
+        msgspec.json.decode(metadata),
+        _instant(created_at),
+        _instant(updated_at),
+        None if source is None else CloneInfo(source, _instant(cloned_at), last),
     )
 
 
@@ -729,6 +1159,25 @@ def _message(row: Sequence[Any]) -> Message:
 
 def _connect(url: str) -> Connection:
     return psycopg.connect(url, autocommit=True, client_encoding="utf8", fallback_application_name="memassay")
+
+
+def _enter(url: str, schema: str) -> Connection:
+    """A connection to the namespace, which is created if absent."""
+    connection = _connect(url)
+    try:
+        adapt(connection)
+        if not _ours(connection, schema):
+            _create(connection, schema)
+        # Here, not in each statement; and READ COMMITTED whatever the role's default is: the locks rely on it.
+        connection.execute(
+            "SELECT set_config('search_path', %s, false),"
+            " set_config('default_transaction_isolation', 'read committed', false)",
+            (schema,),
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _one(connection: Connection, statement: LiteralString, *parameters: str) -> tuple[Any, ...]:

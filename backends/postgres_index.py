@@ -1,0 +1,815 @@
+"""Vectors in PostgreSQL: an index is a table of its own with pgvector's ivfflat or hnsw on it, or none (flat).
+
+The engine selects, in float32; what it selected is scored here in float64, and more is fetched when rounding could
+have put a wrong row last. An answer of the approximate index that is short is replaced by an exact one. Filters are
+compiled to two-valued SQL: no condition of theirs is ever NULL.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, LiteralString, TypeVar
+
+import msgspec
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg import errors, pq, sql
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Dumper
+
+from ..spec.capabilities import Capabilities
+from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, StoreError, Unsupported
+from ..spec.filters import kind_of
+from ..spec.index_requests import (
+    NewIndex,
+    VectorQuery,
+    parse_create_index,
+    parse_delete_vectors,
+    parse_query,
+    parse_update_vector,
+    parse_upsert,
+)
+from ..spec.operators import Among, And, Node, Or, Range, constant
+from ..spec.protocols import Runtime
+from ..spec.requests import parse_ids
+from ..spec.types import IndexConfig, IndexDescription, Metadata, NewVector, VectorHit, VectorRow
+from ..spec.values import identifier
+from ..spec.vectors import Metric, Vector
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+VECTOR_CAPABILITIES = Capabilities(
+    durable=True,
+    atomicity="transaction",
+    clone=True,
+    vectors=True,
+    semantic_recall=True,
+    resource_scope=True,
+    index_types=("ivfflat", "flat", "hnsw"),
+    max_dimension=16_000,
+    # What an index on `vector` takes. halfvec would take 4,000, but refuses components beyond 65,504.
+    max_indexed_dimension=2_000,
+)
+"""With pgvector 0.8 or later (run on 0.8.5)."""
+
+# A name of the user's is any string, so a row maps it to a table, whose name is never given twice. The row named ''
+# is the index of the memory's own embeddings. `built` is how many bytes the table had when its ivfflat was built.
+INDEXES: LiteralString = """
+CREATE TABLE IF NOT EXISTS {schema}.indexes (
+    name             text COLLATE "C" PRIMARY KEY,
+    relation         text NOT NULL UNIQUE,
+    dimension        integer NOT NULL,
+    metric           text NOT NULL,
+    type             text NOT NULL,
+    m                integer,
+    ef_construction  integer,
+    lists            integer,
+    built            bigint NOT NULL DEFAULT 0
+);
+"""
+
+# norm is the length of the vector, by which the error of an inner product is bounded. The vector stays beside the
+# rest (MAIN) when the row fits a page: pgvector's own default would put all beyond 2 kB elsewhere.
+VECTORS: LiteralString = """
+CREATE TABLE {relation} (
+    id         text COLLATE "C" PRIMARY KEY,
+    metadata   text NOT NULL,
+    facets     jsonb NOT NULL,
+    norm       double precision NOT NULL,
+    embedding  {vector}({dimension}) NOT NULL
+);
+ALTER TABLE {relation} ALTER embedding SET STORAGE MAIN;
+CREATE INDEX ON {relation} USING gin (facets jsonb_path_ops);
+"""
+
+OPERATORS: dict[Metric, tuple[str, str]] = {
+    "cosine": ("<=>", "vector_cosine_ops"),
+    "euclidean": ("<->", "vector_l2_ops"),
+    "dotproduct": ("<#>", "vector_ip_ops"),  # the negative inner product
+}
+"""The distance operator of each metric, and the operator class that an index needs for it."""
+
+ROWS_PER_LIST = 50
+"""An ivfflat index is built when there are so many rows for each of its lists; k-means on fewer means little."""
+
+FEW = 2_500
+"""So many matching rows are scored one by one sooner than an approximate index finds ten of them."""
+
+SPARE = 16
+"""So many more rows are fetched than asked for, because float32 may have put them in a wrong order."""
+
+MAX_APPROXIMATE = 500
+"""Beyond so many hits an exact scan is no slower."""
+
+SETTINGS: LiteralString = (
+    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', false),"
+    " set_config('ivfflat.iterative_scan', 'relaxed_order', false),"
+    " set_config('hnsw.scan_mem_multiplier', '4', false)"
+)
+"""A scan goes on until LIMIT is reached. Relaxed, because what comes late is sorted in here, and else dropped."""
+
+
+# What pgvector is called here
+
+
+class Extension(msgspec.Struct, frozen=True):
+    """Where pgvector is installed: its schema, quoted, and the oid of its type. It is not on our search_path."""
+
+    schema: str
+    oid: int
+
+    @property
+    def vector(self) -> str:
+        """The type."""
+        return f"{self.schema}.vector"
+
+    def operator(self, metric: Metric) -> str:
+        """The distance operator."""
+        return f"OPERATOR({self.schema}.{OPERATORS[metric][0]})"
+
+    def ann(self, relation: str, index: NewIndex) -> str:
+        """The statement that builds the approximate index."""
+        given = index.config
+        options = (
+            f"lists = {given.lists}"
+            if given.type == "ivfflat"
+            else f"m = {given.m}, ef_construction = {given.ef_construction}"
+        )
+        return (
+            f"CREATE INDEX ON {relation} USING {given.type}"
+            f" (embedding {self.schema}.{OPERATORS[index.metric][1]}) WITH ({options})"
+        )
+
+
+def find_extension(connection: Connection) -> Extension | None:
+    """pgvector in this database, or None."""
+    row = connection.execute(
+        "SELECT quote_ident(n.nspname), t.oid FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace"
+        " JOIN pg_type AS t ON t.typnamespace = n.oid AND t.typname = 'vector' WHERE e.extname = 'vector'"
+    ).fetchone()
+    return Extension(*row) if row else None
+
+
+def need_extension(connection: Connection) -> Extension:
+    """pgvector in this database, created in the schema public if absent; clients that do so at once wait."""
+    found = find_extension(connection)
+    if found is None:
+        try:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('memassay pgvector', 0))")
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+        except (errors.FeatureNotSupported, errors.UndefinedFile, errors.InsufficientPrivilege) as error:
+            raise Unsupported(
+                f"vectors: {error.diag.message_primary}", hint="CREATE EXTENSION vector", clause="CAP-1"
+            ) from error
+        found = find_extension(connection)
+        assert found is not None
+    return found
+
+
+# Vectors as pgvector sends them: their length (int16), two bytes of nothing, float32s, all big-endian
+
+
+class Packed(bytes):
+    """A vector, or an array of them, in the binary format; its cast in the statement says which."""
+
+
+class _PackedDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Packed) -> Packed:
+        return obj
+
+
+def pack(vector: Vector) -> Packed:
+    """A parameter `%s::vector`."""
+    return Packed(len(vector).to_bytes(2, "big") + b"\0\0" + vector.astype(">f4").tobytes())
+
+
+def pack_all(vectors: Sequence[Vector], dimension: int, extension: Extension) -> Packed:
+    """A parameter `%s::vector[]`: one dimension, no nulls, the element's oid; lower bound 1; each with its size."""
+    kind = np.dtype([("size", ">i4"), ("dimension", ">i2"), ("unused", ">i2"), ("components", ">f4", (dimension,))])
+    rows = np.zeros(len(vectors), kind)
+    rows["size"] = kind.itemsize - 4
+    rows["dimension"] = dimension
+    if vectors:
+        rows["components"] = np.stack(vectors)
+    return Packed(np.array([1, 0, extension.oid, len(vectors), 1], ">i4").tobytes() + rows.tobytes())
+
+
+def unpack(sent: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
+    """The results of vector_send(), shape (n, dimension)."""
+    kind = np.dtype([("header", ">i4"), ("components", ">f4", (dimension,))])
+    return np.frombuffer(b"".join(sent), kind)["components"].astype(np.float32)
+
+
+def norms(vectors: Sequence[Vector]) -> list[float]:
+    """The length of each vector, in float64."""
+    return [float(np.linalg.norm(vector.astype(np.float64))) for vector in vectors]
+
+
+def adapt(context: AdaptContext) -> None:
+    """Let a connection send packed vectors."""
+    assert context.adapters is not None
+    context.adapters.register_dumper(Packed, _PackedDumper)
+
+
+# Metadata and filters
+
+
+def json_text(value: object) -> str:
+    """JSON as text."""
+    return msgspec.json.encode(value).decode()
+
+
+def facets(metadata: Metadata) -> str:
+    """The top-level scalars of an object, as JSON: what a condition can match."""
+    return json_text({key: value for key, value in metadata.items() if kind_of(value) is not None})
+
+
+def condition(node: Node, column: str, parameters: dict[str, Any]) -> str:
+    """The filter as an SQL expression that is true or false and never NULL; its values go to `parameters`."""
+
+    def parameter(value: object) -> str:
+        name = f"f{len(parameters)}"
+        parameters[name] = value
+        return f"%({name})s"
+
+    match node:
+        case And() | Or():
+            word, neutral = (" AND ", "true") if isinstance(node, And) else (" OR ", "false")
+            return (
+                "(" + word.join(condition(part, column, parameters) for part in node.nodes) + ")"
+                if (node.nodes)
+                else neutral
+            )
+        case Among():
+            # jsonb compares by type, and numbers by value, as FLT-1 does; @> is what the index on facets answers.
+            if len(node.any_of) <= 8:
+                each = (f"{column} @> {parameter(json_text({e.key: e.value}))}::jsonb" for e in node.any_of)
+                held = "(" + (" OR ".join(each) or "false") + ")"
+            else:
+                values = [json_text(equals.value) for equals in node.any_of]
+                held = f"coalesce({column} -> {parameter(node.key)}::text = ANY({parameter(values)}::jsonb[]), false)"
+            return f"(NOT {held})" if node.negated else held
+        case Range():
+            key, sign = parameter(node.key), {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}[node.operator]
+            operand = node.operand.value
+            if node.operand.kind == "number":
+                compared = f"{column} -> {key}::text {sign} {parameter(json_text(operand))}::jsonb"
+            elif node.operand.kind == "string":
+                compared = f'({column} ->> {key}::text) COLLATE "C" {sign} {parameter(operand)}::text'
+            else:
+                return "false"
+            typed = f"jsonb_typeof({column} -> {key}::text)"
+            return f"(CASE {typed} WHEN '{node.operand.kind}' THEN {compared} ELSE false END)"
+
+
+# Nearest rows
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A table of vectors, as a query needs it."""
+
+    relation: str
+    dimension: int
+    metric: Metric
+    columns: str
+    """What to return of a row `t`: its id first, then what breaks ties among equal scores, then the rest."""
+    ties: int
+    """How many of these columns order rows of equal scores."""
+    lists: int | None = None
+    """Of an ivfflat index."""
+
+
+class Search(msgspec.Struct, frozen=True):
+    """What to look for: the k nearest rows `t` where a condition holds, joined with `source`."""
+
+    query: Vector
+    k: int
+    where: str
+    parameters: dict[str, Any]
+    join: str = ""
+
+
+Row = tuple[Any, ...]
+
+
+class Nearest:
+    """Finds nearest rows over one connection, whose settings it keeps."""
+
+    def __init__(self, connection: Connection, extension: Extension) -> None:
+        self._connection = connection
+        self._extension = extension
+        self._set: dict[str, int] = {}
+        connection.execute(SETTINGS)
+
+    def find(self, target: Target, search: Search, *, exact: bool) -> list[tuple[float, Row]]:
+        """The nearest rows, closest first, with their scores: all k of them, or all that match."""
+        if exact or search.k > MAX_APPROXIMATE:
+            return self.exact(target, search)
+        if search.where != "true":
+            found = self.few(target, search)
+            if found is not None:
+                return found
+        found = self.approximate(target, search)
+        return found if len(found) == search.k else self.exact(target, search)
+
+    def exact(self, target: Target, search: Search) -> list[tuple[float, Row]]:
+        """The nearest rows with their scores, by reading every row that matches."""
+        bound, parameters = self._bound(target, search)
+        statement = (
+            f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding), near.bound"
+            f" FROM (SELECT t.id, {bound} AS bound FROM {target.relation} AS t {search.join} WHERE {search.where}"
+            f" ORDER BY bound LIMIT %(limit)s) AS near JOIN {target.relation} AS t USING (id)"
+        )
+        rows = self._fetch(statement, parameters)
+        return self._settle(target, search, rows, len(rows) == parameters["limit"])
+
+    def few(self, target: Target, search: Search) -> list[tuple[float, Row]] | None:
+        """As exact, when few rows match; None when many do."""
+        bound, parameters = self._bound(target, search)
+        statement = (
+            f"WITH few AS MATERIALIZED (SELECT t.id, {bound} AS bound FROM {target.relation} AS t {search.join}"
+            f" WHERE {search.where} LIMIT {FEW + 1})"
+            f" SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding), near.bound,"
+            " (SELECT count(*) FROM few) FROM (SELECT * FROM few ORDER BY bound LIMIT %(limit)s) AS near"
+            f" JOIN {target.relation} AS t USING (id)"
+        )
+        rows = self._fetch(statement, parameters)
+        count = rows[0][-1] if rows else 0
+        return None if count > FEW else self._settle(target, search, [row[:-1] for row in rows], count > len(rows))
+
+    def approximate(self, target: Target, search: Search) -> list[tuple[float, Row]]:
+        """The rows that the approximate index finds; they may be fewer than there are."""
+        limit = 2 * search.k + SPARE
+        self._tune("hnsw.ef_search", min(1000, max(EF_SEARCH, limit)))
+        if target.lists is not None:
+            self._tune("ivfflat.probes", probes(target.lists))
+        operator = self._extension.operator(target.metric)
+        statement = (
+            f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding) FROM"
+            f" (SELECT t.* FROM {target.relation} AS t {search.join} WHERE {search.where}"
+            f" ORDER BY t.embedding {operator} %(query)s::{self._extension.vector} LIMIT %(limit)s) AS t"
+        )
+        rows = self._fetch(statement, search.parameters | {"query": pack(search.query), "limit": limit})
+        return self._scored(target, search, rows)[: search.k]
+
+    def _bound(self, target: Target, search: Search) -> tuple[str, dict[str, Any]]:
+        """A lower bound of a row's true distance up to a constant, of a form that no index orders by."""
+        slack = target.dimension * ULP
+        parameters = search.parameters | {"query": pack(search.query), "limit": search.k + SPARE}
+        bound = f"(t.embedding {self._extension.operator(target.metric)} %(query)s::{self._extension.vector})"
+        if target.metric == "dotproduct":
+            parameters["slack"] = slack * float(np.linalg.norm(search.query.astype(np.float64)))
+            return f"{bound} - %(slack)s::float8 * t.norm", parameters
+        return f"{bound} + 0", parameters
+
+    def _settle(self, target: Target, search: Search, rows: Sequence[Row], more: bool) -> list[tuple[float, Row]]:
+        """The best k of the rows; with all that might be among them, when float32 cannot tell."""
+        scored = self._scored(target, search, rows)
+        if more and scored:
+            worst = scored[search.k - 1][0]
+            slack = target.dimension * ULP
+            match target.metric:
+                case "cosine":
+                    reach = 1 - worst + slack
+                case "dotproduct":
+                    reach = -worst + abs(worst) * 1e-12
+                case "euclidean":
+                    reach = (1 / worst - 1) * (1 + slack) + 1e-12
+            if max(row[-1] for row in rows) <= reach:
+                bound, parameters = self._bound(target, search)
+                statement = (
+                    f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding)"
+                    f" FROM {target.relation} AS t {search.join} WHERE {search.where} AND {bound} <= %(reach)s::float8"
+                )
+                del parameters["limit"]
+                scored = self._scored(target, search, self._fetch(statement, parameters | {"reach": reach}))
+        return scored[: search.k]
+
+    def _scored(self, target: Target, search: Search, rows: Sequence[Row]) -> list[tuple[float, Row]]:
+        """The rows, closest first; equal ones by their id or what else breaks ties."""
+        width = target.columns.count(",") + 1
+        stored = unpack([row[width] for row in rows], target.dimension)
+        scored = zip(score(target.metric, search.query, stored).tolist(), rows, strict=True)
+        return sorted(scored, key=lambda each: (-each[0], *each[1][: target.ties]))
+
+    def _fetch(self, statement: str, parameters: Mapping[str, Any]) -> list[Row]:
+        # Never prepared: a plan that knows neither the limit nor the filter is a bad one.
+        return self._connection.execute(statement.encode(), parameters, prepare=False, binary=True).fetchall()
+
+    def _tune(self, setting: str, value: int) -> None:
+        """Set it for the session, unless it is."""
+        if self._set.get(setting) != value:
+            self._connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
+            self._set[setting] = value
+
+
+EF_SEARCH = 200
+ULP = 2.0**-24
+"""By which float32 may be wrong in each of its steps, relatively."""
+
+
+def probes(lists: int) -> int:
+    """How many lists of an ivfflat index are searched at first."""
+    return max(1, -(-lists // 4))
+
+
+def score(metric: Metric, query: Vector, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The scores of spec.vectors, each summed by itself: equal vectors score equally wherever they stand."""
+    q, r = query.astype(np.float64), rows.astype(np.float64)
+    if metric == "euclidean":
+        return 1.0 / (1.0 + np.linalg.norm(r - q, axis=1))
+    products = np.add.reduce(r * q, axis=1)
+    if metric == "dotproduct":
+        return products
+    return np.clip(products / (np.linalg.norm(r, axis=1) * np.linalg.norm(q)), -1.0, 1.0)
+
+
+# The registry
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """An index and the table that holds its vectors. What is in here never changes while the table exists."""
+
+    index: NewIndex
+    relation: str
+
+
+REGISTERED: LiteralString = "name, relation, dimension, metric, type, m, ef_construction, lists"
+
+
+def _registered(row: Row) -> Registered:
+    name, relation, dimension, metric, kind, m, ef_construction, lists = row
+    return Registered(NewIndex(name, dimension, metric, IndexConfig(kind, m, ef_construction, lists)), relation)
+
+
+def find_index(connection: Connection, name: str) -> Registered | None:
+    """The index of this name."""
+    row = connection.execute(f"SELECT {REGISTERED} FROM indexes WHERE name = %s", (name,)).fetchone()
+    return _registered(row) if row else None
+
+
+def register(connection: Connection, index: NewIndex, relation: str) -> Registered | None:
+    """Put the index into the registry; None when the name is taken."""
+    config = index.config
+    row = connection.execute(
+        f"INSERT INTO indexes ({REGISTERED}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+        f" RETURNING {REGISTERED}",
+        (
+            index.name,
+            relation,
+            index.dimension,
+            index.metric,
+            config.type,
+            config.m,
+            config.ef_construction,
+            config.lists,
+        ),
+    ).fetchone()
+    return _registered(row) if row else None
+
+
+def describe(connection: Connection, name: str) -> tuple[str | None, IndexDescription] | None:
+    """The table and the index as the catalogue has them, or as the registry has what is not built yet."""
+    row = connection.execute(
+        "SELECT relation, dimension, metric, type, m, ef_construction, lists, a.atttypmod, ann.amname, ann.opcname,"
+        " ann.reloptions FROM indexes LEFT JOIN pg_attribute AS a ON a.attrelid = to_regclass(quote_ident(relation))"
+        " AND a.attname = 'embedding' LEFT JOIN (SELECT i.indrelid, am.amname, opc.opcname, c.reloptions FROM pg_index"
+        " AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS am ON am.oid = c.relam JOIN pg_opclass AS opc"
+        " ON opc.oid = i.indclass[0] WHERE am.amname IN ('ivfflat', 'hnsw')) AS ann ON ann.indrelid = a.attrelid"
+        " WHERE name = %s",
+        (name,),
+    ).fetchone()
+    if row is None:
+        return None
+    relation, dimension, metric, kind, m, ef_construction, lists, modifier, method, operators, options = row
+    config = IndexConfig(kind, m, ef_construction, lists)
+    if method is not None:
+        given = {key: int(value) for key, _, value in (option.partition("=") for option in options or ())}
+        config = IndexConfig(method, given.get("m"), given.get("ef_construction"), given.get("lists"))
+        metric = next(each for each, (_, known) in OPERATORS.items() if known == operators)
+    count = 0
+    if modifier is not None:
+        dimension = modifier
+        count = _count(connection, relation)
+    return relation, IndexDescription(name, dimension, metric, config, count)
+
+
+def _count(connection: Connection, relation: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {relation}".encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def grow(connection: Connection, extension: Extension, registered: Registered) -> None:
+    """Build an ivfflat index once rows suffice, and anew when the table has doubled: its lists fit their rows again.
+
+    In a transaction of its own, after the rows are there: without the index every answer is exact. That it cannot be
+    built (it may take more than maintenance_work_mem) is no reason to refuse rows.
+    """
+    lists, relation = registered.index.config.lists, registered.relation
+    if lists is None:
+        return
+    due = (
+        f"SELECT size FROM (SELECT built, pg_relation_size(to_regclass(relation)) AS size FROM indexes WHERE relation ="
+        f" %s) AS i WHERE CASE built WHEN 0 THEN (SELECT count(*) FROM (SELECT FROM {relation} LIMIT"
+        f" {lists * ROWS_PER_LIST}) AS first) = {lists * ROWS_PER_LIST} ELSE size >= 2 * built END"
+    ).encode()
+    if connection.execute(due, (relation,)).fetchone() is None:
+        return
+    try:
+        with connection.transaction():
+            connection.execute("SELECT FROM indexes WHERE relation = %s FOR UPDATE", (relation,))
+            row = connection.execute(due, (relation,)).fetchone()
+            if row is None:
+                return  # Another client has just built it.
+            old = connection.execute(
+                "SELECT quote_ident(c.relname) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
+                " JOIN pg_am AS am ON am.oid = c.relam WHERE am.amname = 'ivfflat' AND i.indrelid = to_regclass(%s)",
+                (relation,),
+            ).fetchall()
+            connection.execute("SET LOCAL client_min_messages = error")
+            connection.execute(extension.ann(relation, registered.index).encode())
+            for (name,) in old:
+                connection.execute(f"DROP INDEX {name}".encode())
+            connection.execute("UPDATE indexes SET built = %s WHERE relation = %s", (row[0], relation))
+    except psycopg.Error:
+        if connection.closed:
+            raise
+        connection.execute(
+            "UPDATE indexes SET built = pg_relation_size(to_regclass(relation)) WHERE relation = %s", (relation,)
+        )
+
+
+# The client
+
+
+class PostgresIndex:
+    """One client: one connection, used by one thread at a time. Implements protocols.VectorIndex."""
+
+    def __init__(self, connection: Connection, runtime: Runtime) -> None:
+        self._connection = connection
+        self._runtime = runtime
+        self._closed = False
+        self._lock = threading.RLock()
+        self._extension_: Extension | None = None
+        self._nearest_: Nearest | None = None
+        self._known: dict[str, Registered] = {}
+
+    def create_index(
+        self, name: str, *, dimension: int, metric: str = "cosine", config: IndexConfig | None = None
+    ) -> None:
+        """See protocols.VectorIndex."""
+        new = parse_create_index(name, dimension, metric, config, VECTOR_CAPABILITIES)
+        with self._lock:
+            connection = self._open()
+            while True:
+                with connection.transaction():
+                    made = register(connection, new, f"vectors_{secrets.token_hex(8)}")
+                    if made is not None:
+                        for statement in self._definition(made):
+                            connection.execute(statement)
+                        self._runtime.fault("before commit")
+                if made is not None:
+                    self._known[name] = made
+                    self._runtime.fault("after commit")
+                    return
+                old = find_index(connection, name)
+                if old is not None:  # else it was dropped in between
+                    break
+        if (old.index.dimension, old.index.metric) != (new.dimension, new.metric):
+            raise AlreadyExists(
+                f"index {name!r} has {old.index.dimension} dimensions and the metric {old.index.metric}", clause="VEC-1"
+            )
+
+    def _definition(self, made: Registered) -> list[bytes]:
+        extension = self._extension()
+        table = sql.SQL(VECTORS).format(
+            relation=sql.SQL(made.relation),  # pyright: ignore[reportArgumentType]  (ours, of letters and digits)
+            vector=sql.SQL(extension.vector),  # pyright: ignore[reportArgumentType]  (quoted by the engine)
+            dimension=sql.Literal(made.index.dimension),
+        )
+        statements = [table.as_bytes(None)]
+        if made.index.config.type == "hnsw":
+            statements.append(extension.ann(made.relation, made.index).encode())
+        return statements
+
+    def describe_index(self, name: str) -> IndexDescription:
+        """See protocols.VectorIndex."""
+        identifier(name, "name")
+        with self._lock:
+            while True:
+                try:
+                    found = describe(self._open(), name)
+                except errors.UndefinedTable:
+                    if find_index(self._open(), name) is None:
+                        raise _not_found(name) from None
+                    continue  # It was dropped and made anew in between.
+                if found is None:
+                    raise _not_found(name)
+                return found[1]
+
+    def list_indexes(self) -> tuple[str, ...]:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            rows = self._open().execute("SELECT name FROM indexes WHERE name <> '' ORDER BY name").fetchall()
+        return tuple(row[0] for row in rows)
+
+    def drop_index(self, name: str) -> None:
+        """See protocols.VectorIndex."""
+        identifier(name, "name")
+        with self._lock:
+            connection = self._open()
+            with connection.transaction():
+                row = connection.execute("DELETE FROM indexes WHERE name = %s RETURNING relation", (name,)).fetchone()
+                if row is None:
+                    raise _not_found(name)
+                connection.execute(f"DROP TABLE {row[0]}".encode())
+                self._runtime.fault("before commit")
+            self._known.pop(name, None)
+            self._runtime.fault("after commit")
+
+    def upsert_vectors(self, name: str, vectors: Sequence[NewVector]) -> int:
+        """See protocols.VectorIndex."""
+
+        def work(connection: Connection, found: Registered) -> int:
+            index, extension = found.index, self._extension()
+            # In the order of their ids: so two clients with the same rows never wait for each other in a circle.
+            batch = sorted(parse_upsert(vectors, index.dimension, index.metric), key=lambda row: row.id)
+            components = [row.vector for row in batch if row.vector is not None]
+            metadata = [row.metadata or {} for row in batch]
+            self._write(
+                f"INSERT INTO {found.relation} (id, metadata, facets, norm, embedding) SELECT * FROM unnest(%s::text[],"
+                f" %s::text[], %s::jsonb[], %s::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
+                " (metadata, facets, norm, embedding) ="
+                " (excluded.metadata, excluded.facets, excluded.norm, excluded.embedding)",
+                (
+                    [row.id for row in batch],
+                    [json_text(each) for each in metadata],
+                    [facets(each) for each in metadata],
+                    norms(components),
+                    pack_all(components, index.dimension, extension),
+                ),
+            )
+            grow(connection, extension, found)
+            return len(batch)
+
+        return self._on(name, work)
+
+    def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
+        """See protocols.VectorIndex."""
+
+        def work(connection: Connection, found: Registered) -> tuple[VectorRow, ...]:
+            named = list(parse_ids(ids, clause="VEC-2"))
+            rows = connection.execute(
+                f"SELECT id, {self._extension().schema}.vector_send(embedding), metadata FROM {found.relation}"
+                " WHERE id = ANY(%s::text[])".encode(),
+                (named,),
+                binary=True,
+            ).fetchall()
+            stored = unpack([row[1] for row in rows], found.index.dimension).tolist()
+            existing = {
+                row[0]: VectorRow(row[0], tuple(vector), msgspec.json.decode(row[2]))
+                for row, vector in zip(rows, stored, strict=True)
+            }
+            return tuple(existing[each] for each in named if each in existing)
+
+        return self._on(name, work)
+
+    def update_vector(
+        self,
+        name: str,
+        id: str,
+        *,
+        vector: Sequence[float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """See protocols.VectorIndex."""
+
+        def work(connection: Connection, found: Registered) -> bool:
+            index = found.index
+            change = parse_update_vector(id, vector, metadata, index.dimension, index.metric)
+            return self._write(
+                f"UPDATE {found.relation} SET metadata = coalesce(%s, metadata), facets = coalesce(%s::jsonb, facets),"
+                f" norm = coalesce(%s, norm), embedding = coalesce(%s::{self._extension().vector}, embedding)"
+                " WHERE id = %s",
+                (
+                    None if change.metadata is None else json_text(change.metadata),
+                    None if change.metadata is None else facets(change.metadata),
+                    None if change.vector is None else norms([change.vector])[0],
+                    None if change.vector is None else pack(change.vector),
+                    change.id,
+                ),
+            ) == 1
+
+        return self._on(name, work)
+
+    def delete_vectors(
+        self, name: str, *, ids: Sequence[str] | None = None, filter: Mapping[str, Any] | None = None
+    ) -> int:
+        """See protocols.VectorIndex."""
+
+        def work(connection: Connection, found: Registered) -> int:
+            asked = parse_delete_vectors(ids, filter)
+            if isinstance(asked, tuple):
+                return self._write(f"DELETE FROM {found.relation} WHERE id = ANY(%s::text[])", (list(asked),))
+            parameters: dict[str, Any] = {}
+            where = condition(asked, "facets", parameters)
+            return self._write(f"DELETE FROM {found.relation} WHERE {where}", parameters)
+
+        return self._on(name, work)
+
+    def query_vectors(
+        self,
+        name: str,
+        vector: Sequence[float],
+        *,
+        top_k: int = 10,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        exact: bool = False,
+    ) -> tuple[VectorHit, ...]:
+        """See protocols.VectorIndex."""
+
+        def work(connection: Connection, found: Registered) -> tuple[VectorHit, ...]:
+            index = found.index
+            asked = parse_query(
+                vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
+            )
+            target = Target(found.relation, index.dimension, index.metric, "t.id, t.metadata", 1, index.config.lists)
+            return tuple(
+                VectorHit(row[0], score, msgspec.json.decode(row[1]))
+                for score, row in self._search(target, asked, index.config.type == "flat")
+                if asked.min_score is None or score >= asked.min_score
+            )
+
+        return self._on(name, work)
+
+    def _search(self, target: Target, asked: VectorQuery, flat: bool) -> list[tuple[float, Row]]:
+        parameters: dict[str, Any] = {}
+        where = "true" if constant(asked.filter) is True else condition(asked.filter, "t.facets", parameters)
+        search = Search(asked.vector, asked.top_k, where, parameters)
+        if self._nearest_ is None:
+            self._nearest_ = Nearest(self._open(), self._extension())
+        return self._nearest_.find(target, search, exact=flat or asked.exact)
+
+    def close(self) -> None:
+        """See protocols.VectorIndex."""
+        with self._lock:
+            self._closed = True
+            self._connection.close()
+
+    # The connection
+
+    def _open(self) -> Connection:
+        if self._closed:
+            raise ConfigurationError("this client is closed", hint="open the namespace again")
+        return self._connection
+
+    def _extension(self) -> Extension:
+        if self._extension_ is None:
+            self._extension_ = need_extension(self._open())
+        return self._extension_
+
+    def _on(self, name: str, work: Callable[[Connection, Registered], T]) -> T:
+        """Do something with the index of this name, as it is now.
+
+        What is known of it is tried first. Whatever fails then may be due to another client that has dropped it, and
+        perhaps made one of the same name; a table of the same name is none that it has made.
+        """
+        identifier(name, "name")
+        with self._lock:
+            connection = self._open()
+            known = self._known.get(name)
+            while True:
+                try:
+                    if known is not None:
+                        return work(connection, known)
+                except (StoreError, errors.UndefinedTable):
+                    now = find_index(connection, name)
+                    if now == known:
+                        raise
+                else:
+                    now = find_index(connection, name)
+                if now is None:
+                    self._known.pop(name, None)
+                    raise _not_found(name)
+                self._known[name] = known = now
+
+    def _write(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any]) -> int:
+        """Run a write of one statement, which is its own transaction; how many rows it wrote."""
+        self._runtime.fault("before commit")
+        count = self._connection.execute(statement.encode(), parameters).rowcount
+        self._runtime.fault("after commit")
+        return count
+
+
+def _not_found(name: str) -> IndexNotFound:
+    return IndexNotFound(f"there is no index {name!r}", clause="VEC-1")
