@@ -107,7 +107,7 @@ def query(
 ) -> Iterator[Divergence]:
     """A query's answer against the rows that the store holds."""
     name = operation.name
-    items = [*cast("tuple[Any, ...]", got)] if isinstance(got, list | tuple) else [got]
+    items: list[Any] = list(cast("Sequence[Any]", got)) if isinstance(got, list | tuple) else [got]
     if not all(isinstance(hit, VectorHit) for hit in items):
         yield Divergence("VEC-4", "type", name, index, "VectorHits", type(got).__name__)
         return

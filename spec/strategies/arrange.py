@@ -79,7 +79,7 @@ def save(rng: Random, thread: str, ids: Any = pools.IDS, *, least: int = 1, most
     batch: list[Form] = [
         message(rng, name, thread, None if style < 2 else common if style < 6 else instant(rng)) for name in names
     ]
-    if chance(rng, 30):
+    if chance(rng, 45):
         batch.append(batch[0] | {"content": "twice"})
     return ops.SaveMessages(messages=batch)
 

@@ -94,6 +94,8 @@ def recalls(rng: Random) -> ops.Program:
         steps.append(_search(rng))
     if chance(rng, 45):
         steps.append(_refused(rng))
+    if chance(rng, 30):
+        steps += arrange.change(rng, ("t1",))
     return ops.Program(operations=tuple(steps), options=_options(rng), embedder=DIMENSION)
 
 
@@ -218,9 +220,11 @@ def _refused(rng: Random) -> ops.Recall:
         case 0 | 1:
             return ops.Recall(**base, thread_config=OFF)
         case 2 | 9:
-            return ops.Recall(**{**base, "vector_search_string": "! fails"})
+            base["vector_search_string"] = "! fails"
+            return ops.Recall(**base)
         case 3:
-            return ops.Recall(**{**base, "vector_search_string": pick(rng, ("", "  ", "\n"))})
+            base["vector_search_string"] = pick(rng, ("", "  ", "\n"))
+            return ops.Recall(**base)
         case 4 | 7:
             return ops.Recall(**base, thread_config={"semantic_recall": {"scope": "resource"}})
         case 5 | 8:

@@ -122,7 +122,7 @@ def where(rng: Random, likes: tuple[Form, ...], depth: int = 1) -> Form:
     if depth > 2 or luck < 5:
         return condition(rng, likes)
     if luck == 10:
-        return pick(rng, ({"k": {"$in": []}}, {"k": {"$nin": []}}, {"$or": [{"n": 1}, {"k": {"$in": []}}]}))
+        return pick(rng, EMPTY_LISTS)
     if luck == 5:
         return {**condition(rng, likes), "n": {"$ne": pick(rng, (1, 2))}}
     if luck == 6:
@@ -234,7 +234,7 @@ def indices(rng: Random) -> ops.Program:
 def _change(
     rng: Random, name: Form, ids: Sequence[str], dimension: int, metric: str, likes: tuple[Form, ...]
 ) -> ops.AnyOperation:
-    match pick(rng, range(18)):
+    match pick(rng, range(20)):
         case 0 | 1 | 2:
             rows = _rows(rng, some(rng, ids, 1, 3), dimension, likes)
             if chance(rng, 50):
@@ -242,7 +242,7 @@ def _change(
             if chance(rng, 40):
                 rows[0].pop("metadata", None)
             return ops.UpsertVectors(index=name, vectors=rows)
-        case 3 | 4 | 16 | 17:
+        case 3 | 4 | 16 | 17 | 18 | 19:
             given: dict[str, Form] = {"vector": vector(rng, dimension)} if chance(rng, 50) else {"metadata": {"k": 9}}
             return ops.UpdateVector(index=name, id="unknown" if chance(rng, 25) else pick(rng, ids), **given)
         case 5 | 6 | 7:
@@ -320,7 +320,7 @@ BAD_CONFIGS: tuple[Form, ...] = (
     {"metric": "euclidean"},
     "hnsw",
 )
-BAD_QUERIES: tuple[dict[str, Form], ...] = (
+BAD_QUERIES: tuple[dict[str, Any], ...] = (
     {"top_k": 0},
     {"top_k": 10_001},
     {"top_k": True},
@@ -328,15 +328,21 @@ BAD_QUERIES: tuple[dict[str, Form], ...] = (
     {"top_k": -1},
     {"exact": 1},
 )
+EMPTY: list[Form] = []
+EMPTY_LISTS: tuple[Form, ...] = (
+    {"k": {"$in": EMPTY}},
+    {"k": {"$nin": EMPTY}},
+    {"$or": [{"n": 1}, {"k": {"$in": EMPTY}}]},
+)
 CONSTANTS: tuple[Form, ...] = (
     cast(Form, {}),
-    {"$and": []},
-    {"$or": []},
-    {"$or": [{}, {"k": 1}]},
-    {"$and": [{"$or": []}, {"n": 1}]},
+    {"$and": EMPTY},
+    {"$or": EMPTY},
+    {"$or": [cast(Form, {}), {"k": 1}]},
+    {"$and": [{"$or": EMPTY}, {"n": 1}]},
 )
 ALL_ROWS: tuple[Form, ...] = ({}, {"$and": []}, {"k": {"$nin": []}}, {"$or": [{}, {"k": 1}]})
-CONFIGS: tuple[dict[str, Form], ...] = ({}, {}, {"config": {"type": "hnsw"}}, {"config": {"type": "flat"}})
+CONFIGS: tuple[dict[str, Any], ...] = ({}, {}, {"config": {"type": "hnsw"}}, {"config": {"type": "flat"}})
 
 
 def rare(rng: Random) -> ops.Program:
