@@ -166,7 +166,8 @@ SCHEMA = (
     ) without rowid
     """,
 )
-OF_MESSAGES = ("$message_values", "$embeddings", "$embedding_values")
+EMBEDDINGS = ("$embeddings", "$embedding_values")
+OF_MESSAGES = ("$message_values", *EMBEDDINGS)
 """What stands beside a message, under its position."""
 
 TABLES = (*OF_MESSAGES, "$embedding_index", "$messages", "$thread_values", "$threads")
@@ -553,7 +554,7 @@ class LibsqlMemory:
                 texts = {} if embedder is None else _texts((id, changed[id].content) for id in reindexed)
                 if vectors.keys() >= set(texts.values()):
                     self._write_changed(changed)
-                    self._forget_embeddings(reindexed)
+                    self._forget(f"id in {LISTED}", to_json(reindexed), EMBEDDINGS)
                     self._write_embeddings(changed.values(), {id: vectors[words] for id, words in texts.items()})
                     return self._named(list(changed))
             # The embedder is asked outside the transaction. Should the texts change meanwhile, it is asked again.
@@ -573,10 +574,7 @@ class LibsqlMemory:
             "update $messages set role = ?, content = ?, metadata = ? where id = ?",
             ((each.role, to_json(each.content), to_json(each.metadata), each.id) for each in changed.values()),
         )
-        self._client.execute(
-            f"delete from $message_values where position in (select position from $messages where id in {LISTED})",
-            [to_json(list(changed))],
-        )
+        self._forget(f"id in {LISTED}", to_json(list(changed)), ["$message_values"])
         self._write_message_values({message.id: message.metadata for message in changed.values()})
         self._touch({message.thread_id for message in changed.values()}, self._now())
 
@@ -681,13 +679,10 @@ class LibsqlMemory:
             f"select {MESSAGE}, vector from $messages join $embeddings using (position) where position in {LISTED}",
             [to_json(positions)],
         )
-        scores = true_scores(self._metric, query, [row[-1] for row in found])
-        ranked = sorted(zip(scores, found, strict=True), key=lambda hit: (-hit[0], *_rank(hit[1])))
-        return [
-            (score, row[:-1])
-            for score, row in ranked[: search.top_k]
-            if search.threshold is None or score >= search.threshold
-        ]
+        scores = true_scores(self._metric, query, [vector for *_, vector in found])
+        hits = [(score, row[:-1]) for score, row in zip(scores, found, strict=True)]
+        hits.sort(key=lambda hit: (-hit[0], *_rank(hit[1])))
+        return [hit for hit in hits[: search.top_k] if search.threshold is None or hit[0] >= search.threshold]
 
     def _check_owner(self, asked: Recall) -> None:
         """Refuse a request that names a resource which does not own the thread (ORD-6)."""
@@ -816,9 +811,9 @@ class LibsqlMemory:
     def _last_position(self) -> int:
         return self._client.rows("select coalesce(max(position), 0) from $messages")[0][0]
 
-    def _forget(self, where: str, value: str) -> None:
-        """Delete all that stands beside the messages under a condition."""
-        for table in OF_MESSAGES:
+    def _forget(self, where: str, value: str, tables: Sequence[str] = OF_MESSAGES) -> None:
+        """Delete what stands beside the messages under a condition."""
+        for table in tables:
             self._client.execute(
                 f"delete from {table} where position in (select position from $messages where {where})", [value]
             )
@@ -872,13 +867,6 @@ class LibsqlMemory:
             """,
             rows,
         )
-
-    def _forget_embeddings(self, ids: Iterable[str]) -> None:
-        for table in ("$embeddings", "$embedding_values"):
-            self._client.execute(
-                f"delete from {table} where position in (select position from $messages where id in {LISTED})",
-                [to_json(list(ids))],
-            )
 
 
 IN_THREAD = Condition("thread_id = ?", [])
