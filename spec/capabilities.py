@@ -51,3 +51,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     concurrent_clients: bool = True
     """A second client may be opened on the same namespace while the first is in use (CON-1)."""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether there is an index type that may miss rows (VEC-5)."""
+        return any(kind != "flat" for kind in self.index_types)

@@ -24,6 +24,8 @@ from .errors import StoreError
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
+from .judge_hits import RECALL_QUERIES
+from .judge_vectors import question
 from .reference import Embedded, Model, ModelNamespace, Row, State
 from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
 from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
@@ -60,6 +62,7 @@ class _Survey:
         self.model = Model(None, self.options, self.state, capabilities=capabilities)
         self.embedder = LiteralEmbedder(program.embedder)
         self.queries: list[ops.QueryVectors] = []
+        self.approximate: dict[str, int] = {}
         self.changed_vectors: set[str] = set()
         self.changed_embeddings: set[str] = set()
         self.cloned: set[str] = set()
@@ -114,6 +117,11 @@ class _Survey:
                 gone = {row_id for row_id in self.changed_vectors if row_id.startswith(f"{name}/")}
                 self.facts |= set(facts_vectors.query(operation, self.index, gone, self.queries))
                 self.queries.append(operation)
+                _, candidates, _ = question(operation, self.index)
+                if not candidates.exact:
+                    self.approximate[name] = self.approximate.get(name, 0) + 1
+                    if self.approximate[name] >= RECALL_QUERIES:
+                        self.facts.add("recall.measured")
             case ops.ListClones() if self.synced and isinstance(outcome, Returned):
                 self.facts.add("clones.listed" if outcome.value else "clones.none")
             case ops.Operation() if operation.target == "index" and operation.role == "write":

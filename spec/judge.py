@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import msgspec
 
-from . import judge_vectors, operators
+from . import judge_hits, judge_vectors, operators
 from . import program as ops
 from .capabilities import Capabilities
 from .compare import equal, same
@@ -113,6 +113,7 @@ class _Judge:
         self.old: dict[str, Message] = {}
         self.seen: list[tuple[Recall, RecallResult]] = []
         self.queries: list[tuple[ops.QueryVectors, tuple[VectorHit, ...]]] = []
+        self.recalls: dict[str, judge_hits.Recall] = {}
 
     def run(self, transcript: Transcript) -> Iterator[Divergence]:
         for index, (operation, got) in enumerate(zip(self.program.operations, transcript, strict=False)):
@@ -471,7 +472,10 @@ class _Judge:
                 yield from self.recall(index, operation, asked, expected.value, got.value)
                 self.seen.append((asked, got.value))
             case ops.QueryVectors():
-                yield from judge_vectors.query(index, operation, self.index, got.value, self.queries)
+                faults = tuple(judge_vectors.query(index, operation, self.index, got.value, self.queries))
+                yield from faults
+                if not faults:
+                    yield from self.count_recall(index, operation, got.value)
                 self.queries.append((operation, got.value))
             case ops.Operation() if operation.target == "index":
                 if not equal(expected.value, got.value):
@@ -491,6 +495,16 @@ class _Judge:
                 if spoilt(got.value):
                     clause = "VAL-4"
                 yield Divergence(clause, "returned", name, index, expected.value, got.value)
+
+    def count_recall(self, index: int, operation: ops.QueryVectors, got: Sequence[VectorHit]) -> Iterator[Divergence]:
+        """VEC-5, once enough approximate queries of an index were answered."""
+        asked, candidates, _ = judge_vectors.question(operation, self.index)
+        if candidates.exact or asked.min_score is not None:
+            return
+        recall = self.recalls.setdefault(str(operation.given()["name"]), judge_hits.Recall())
+        recall.count(candidates, [hit.id for hit in got])
+        if recall.queries == judge_hits.RECALL_QUERIES and (found := recall.fault()) is not None:
+            yield Divergence("VEC-5", "recall", operation.name, index, found.expected, found.got)
 
     def recall(
         self, index: int, operation: ops.Recall, asked: Recall, expected: RecallResult, got: RecallResult

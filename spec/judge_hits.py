@@ -101,6 +101,42 @@ def ties_fault(candidates: Candidates, ids: Sequence[str]) -> Fault | None:
     return None
 
 
+RECALL_QUERIES = 200
+RECALL_FLOOR = 0.9
+RECALL_CONFIDENCE = 0.95
+
+
+class Recall(msgspec.Struct):
+    """Approximate answers of one index, counted: rows that belong among the true best, of the rows there should be."""
+
+    queries: int = 0
+    right: int = 0
+    due: int = 0
+
+    def count(self, candidates: Candidates, ids: Sequence[str]) -> None:
+        """Add an answer; a row belongs when it scores no less than the k-th best, ties included."""
+        ranked = sorted(candidates.scores().items(), key=lambda item: -item[1])[: candidates.top_k]
+        true = candidates.scores()
+        floor = ranked[-1][1] - candidates.slack(ranked[-1][0]) if ranked else math.inf
+        self.queries += 1
+        self.due += len(ranked)
+        self.right += sum(true.get(row_id, -math.inf) >= floor for row_id in set(ids))
+
+    def bound(self) -> float:
+        """The recall that is exceeded with 95 % confidence (Clopper and Pearson, one-sided)."""
+        from scipy.stats import binomtest
+
+        test = binomtest(self.right, self.due, alternative="greater")
+        return float(test.proportion_ci(RECALL_CONFIDENCE, method="exact").low)
+
+    def fault(self) -> Fault | None:
+        """Whether there are enough queries, and recall is too low."""
+        if self.queries < RECALL_QUERIES or not self.due or (bound := self.bound()) >= RECALL_FLOOR:
+            return None
+        found = f"{self.right} of {self.due} rows over {self.queries} queries, so more than {bound:.3f}"
+        return Fault("recall", f"recall above {RECALL_FLOOR} with 95 % confidence", found)
+
+
 def filter_clause(node: Node) -> str:
     """The clause that a filter's fault most likely breaks: constants, then negation, then ranges, then equality."""
     if _has_constant(node):

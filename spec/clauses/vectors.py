@@ -197,4 +197,18 @@ CLAUSES = (
         discriminators={"top_k beyond 40": "query.beyond_40", "few rows of many": "query.rare"},
         reports=("pgvector/pgvector#671", "elastic/elasticsearch#115018"),
     ),
+    Clause(
+        id="VEC-5",
+        title="recall of approximate queries",
+        statement=(
+            "Over at least 200 approximate queries of one index, recall@10 is at least 0.9 with 95 % confidence "
+            "(one-sided, Clopper and Pearson): the share of returned rows that score no less than the true tenth, "
+            "ties included."
+        ),
+        source="decision",
+        requires="approximate",
+        applies=("recall.measured",),
+        discriminators={"200 approximate queries of one index": "recall.measured"},
+        reports=("pgvector/pgvector#671",),
+    ),
 )

@@ -51,6 +51,7 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("indices", vectors.indices, 120, 560, 3000),
         _scenario("catalogue", vectors.catalogue, 36, 120, 500),
         _scenario("rare", vectors.rare, 0, 24, 100),
+        _scenario("approximate", vectors.approximate, 0, 8, 20),
         _scenario("churn", vectors.churn, 8, 30, 200),
         _scenario("large", vectors.large, 0, 40, 100),
         _scenario("recalls", semantic.recalls, 110, 380, 2000),

@@ -222,9 +222,7 @@ def indices(rng: Random) -> ops.Program:
     elif luck in (1, 2):
         steps.append(ops.QueryVectors(index=name, vector=[1] * dimension, filter=bad_where(rng)))
     elif luck in (3, 4):
-        wrong = pick(
-            rng, ({"top_k": 0}, {"top_k": 10_001}, {"top_k": True}, {"top_k": 1.0}, {"exact": 1}, {"top_k": -1})
-        )
+        wrong = pick(rng, BAD_QUERIES)
         steps.append(ops.QueryVectors(index=name, vector=[1] * dimension, **wrong))
     elif luck == 5:
         steps.append(ops.QueryVectors(index="unknown", vector=[1] * dimension))
@@ -376,6 +374,23 @@ def rare(rng: Random) -> ops.Program:
     return ops.Program(operations=tuple(steps))
 
 
+def approximate(rng: Random) -> ops.Program:
+    """VEC-5: 200 approximate queries of one index, more of its rows replaced and deleted in between."""
+    dimension, n, seed = 16, pick(rng, (800, 1200)), rng.randrange(1000)
+    config = pick(rng, ({"type": "hnsw"}, {"type": "ivfflat", "lists": 10}))
+    rows: Form = {"$fill": {"id": "r", "n": n, "dimension": dimension, "seed": seed}}
+    again: Form = {"$fill": {"id": "r", "n": n // 5, "dimension": dimension, "seed": seed + n}}
+    steps: Operations = [
+        ops.CreateIndex(index="many", dimension=dimension, metric=pick(rng, METRICS), config=config),
+        ops.UpsertVectors(index="many", vectors=[rows]),
+        ops.UpsertVectors(index="many", vectors=[again]),
+        ops.DeleteVectors(index="many", ids=[f"r{i}" for i in range(n // 5, n // 4)]),
+        OBSERVE,
+    ]
+    steps += [ops.QueryVectors(index="many", vector={"$vector": [10_000 + i, dimension]}) for i in range(200)]
+    return ops.Program(operations=tuple(steps))
+
+
 def churn(rng: Random) -> ops.Program:
     """VEC-4: the same rows deleted and stored again, over and over."""
     config = pick(rng, CONFIGS)
@@ -397,7 +412,7 @@ def churn(rng: Random) -> ops.Program:
 def large(rng: Random) -> ops.Program:
     """VEC-1a: dimensions around engines' caps; what is created must work."""
     dimension = pick(rng, (1536, 2000, 2001, 3072, 4096, 4097, 16_000, 100_000))
-    config = pick(rng, ({}, {}, {"config": {"type": "flat"}}, {"config": {"type": "hnsw"}}))
+    config = pick(rng, CONFIGS)
     used = min(dimension, 5000)
     created = ops.CreateIndex(index="wide", dimension=dimension, metric=pick(rng, METRICS), **config)
     steps: Operations = [created]
