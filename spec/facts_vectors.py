@@ -119,16 +119,14 @@ def _closer_outsiders(candidates: Candidates, stored: dict[str, Entry]) -> int:
 def _scores(candidates: Candidates, true: dict[str, float]) -> Iterator[str]:
     if len(set(candidates.rows.values())) < len(candidates.rows):
         yield "query.equal_vectors"
-    q = candidates.query.astype(np.float64)
-    length = float(np.linalg.norm(q))
-    if not 0.1 < length < 10:
-        yield "query.scaled"
-    for components in candidates.rows.values():
-        row = np.array(components)
-        norm = float(np.linalg.norm(row))
-        if norm and not 0.1 < norm < 10:
+    if candidates.rows:
+        query = candidates.query.astype(np.float64)
+        rows = np.array([*candidates.rows.values()], dtype=np.float64)
+        norms = np.append(np.linalg.norm(rows, axis=1), np.linalg.norm(query))
+        if ((norms > 0) & ((norms < 0.1) | (norms > 10))).any():
             yield "query.scaled"
-        if norm and length and np.allclose(row / norm, -q / length):
+        cosines = rows @ query / np.maximum(norms[:-1] * norms[-1], np.finfo(np.float64).tiny)
+        if (cosines < -1 + 1e-9).any():
             yield "query.opposite"
     ordered = sorted(true.values(), reverse=True)
     if any(0 < left - right < 1e-6 for left, right in pairwise(ordered)):

@@ -15,7 +15,7 @@ import numpy as np
 
 from .operators import Among, And, Node, Or, Range, conditions
 from .types import Hit, VectorHit
-from .vectors import Metric, Vector, scores, tolerance
+from .vectors import TOLERANCE, Metric, Vector, scores, tolerance
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -37,6 +37,8 @@ class Candidates(msgspec.Struct, frozen=True):
 
     def slack(self, row_id: str) -> float:
         """How far the row's returned score may lie from the true one."""
+        if self.metric != "dotproduct":
+            return TOLERANCE
         return tolerance(self.metric, self.query, np.array(self.rows[row_id], dtype=np.float32))
 
 
@@ -115,8 +117,8 @@ class Recall(msgspec.Struct):
 
     def count(self, candidates: Candidates, ids: Sequence[str]) -> None:
         """Add an answer; a row belongs when it scores no less than the k-th best, ties included."""
-        ranked = sorted(candidates.scores().items(), key=lambda item: -item[1])[: candidates.top_k]
         true = candidates.scores()
+        ranked = sorted(true.items(), key=lambda item: -item[1])[: candidates.top_k]
         floor = ranked[-1][1] - candidates.slack(ranked[-1][0]) if ranked else math.inf
         self.queries += 1
         self.due += len(ranked)

@@ -13,7 +13,6 @@ from .capabilities import Capabilities
 from .errors import AlreadyExists, IndexNotFound
 from .index_requests import (
     NewIndex,
-    VectorQuery,
     parse_create_index,
     parse_delete_vectors,
     parse_query,
@@ -149,21 +148,18 @@ class ModelIndex:
         asked = parse_query(
             vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
         )
-        return self.ranked(name, asked)[: asked.top_k]
-
-    def ranked(self, name: str, asked: VectorQuery) -> tuple[VectorHit, ...]:
-        """All rows that a query may return, closest first, equal scores by id."""
-        index, _ = self.find(name)
         matching = self.matching(name, asked.filter)
         if not matching:
             return ()
         stored = np.array([entry.vector for entry in matching.values()], dtype=np.float32)
-        hits = [
-            VectorHit(row_id, float(score), copy_json(entry.metadata))
-            for (row_id, entry), score in zip(matching.items(), scores(index.metric, asked.vector, stored), strict=True)
-            if asked.min_score is None or score >= asked.min_score
-        ]
-        return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))
+        true = scores(index.metric, asked.vector, stored).tolist()
+        # Closest first, equal scores by id.
+        ranked = sorted((-score, row_id) for row_id, score in zip(matching, true, strict=True))
+        return tuple(
+            VectorHit(row_id, -negated, copy_json(matching[row_id].metadata))
+            for negated, row_id in ranked[: asked.top_k]
+            if asked.min_score is None or -negated >= asked.min_score
+        )
 
     def matching(self, name: str, node: Node) -> dict[str, Entry]:
         """The rows that satisfy a filter."""
