@@ -107,11 +107,10 @@ def query(
 ) -> Iterator[Divergence]:
     """A query's answer against the rows that the store holds."""
     name = operation.name
-    items: list[Any] = list(cast("Sequence[Any]", got)) if isinstance(got, list | tuple) else [got]
-    if not all(isinstance(hit, VectorHit) for hit in items):
+    hits: Sequence[VectorHit] = got
+    if not _hits(got):
         yield Divergence("VEC-4", "type", name, index, "VectorHits", type(got).__name__)
         return
-    hits: list[VectorHit] = items
     asked, candidates, stored = question(operation, model)
     found = fault(candidates, hits)
     if found is not None:
@@ -174,3 +173,9 @@ def _same_but_k(left: ops.QueryVectors, right: ops.QueryVectors) -> bool:
     given.pop("top_k", None)
     other.pop("top_k", None)
     return given == other
+
+
+def _hits(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(item, VectorHit) for item in cast("Sequence[object]", value)
+    )
