@@ -744,7 +744,7 @@ class _Semantic:
         self.index = msgspec.structs.replace(index, name=SEMANTIC)
         self._extension: Extension | None = None
         self._nearest: Nearest | None = None
-        self._register()
+        self._made = self._register()
 
     def _register(self) -> Registered:
         """Its entry in the registry, made if absent. ConfigurationError when the namespace has another embedder's."""
@@ -785,7 +785,7 @@ class _Semantic:
         """In a transaction that holds no other lock: two clients that do so at once wait, and never in a circle."""
         extension = self._engine()
         with self._connection.transaction():
-            made = self._register()
+            self._register()
             self._connection.execute("SELECT FROM indexes WHERE name = %s FOR UPDATE", (SEMANTIC,))
             if _embedded(self._connection):
                 return
@@ -795,8 +795,6 @@ class _Semantic:
                     dimension=sql.Literal(self.index.dimension),
                 )
             )
-            if made.index.config.type == "hnsw":
-                self._connection.execute(extension.ann("embeddings", made.index).encode())
 
     def put(
         self,
@@ -832,8 +830,18 @@ class _Semantic:
     def grow(self) -> None:
         """See postgres_index.grow."""
         found = find_index(self._connection, SEMANTIC)
-        if found is not None and found.index.config.lists is not None and _embedded(self._connection):
-            grow(self._connection, self._engine(), found)
+        if found is not None and _embedded(self._connection):
+            grow(self._connection, self._search(), self._target(), found)
+
+    def _search(self) -> Nearest:
+        if self._nearest is None:
+            self._nearest = Nearest(self._connection, self._engine())
+        return self._nearest
+
+    def _target(self) -> Target:
+        columns = "t.created_at, t.thread_id, t.position, t.id"
+        kind = self._made.index.config.type or "flat"
+        return Target("embeddings", self.index.dimension, self.index.metric, columns, 3, kind)
 
     def hits(self, asked: Recall, query: Vector) -> list[tuple[Inclusion, float]]:
         """The best candidates, each with the window it brings, and their scores (SEM-2, SEM-3).
@@ -844,8 +852,6 @@ class _Semantic:
         assert wanted is not None
         if not _embedded(self._connection):
             return []
-        if self._nearest is None:
-            self._nearest = Nearest(self._connection, self._engine())
         where, parameters = _window(asked.window, "t.")
         if wanted.scope == "thread":
             where += " AND t.thread_id = %(owner)s"
@@ -859,10 +865,8 @@ class _Semantic:
             join = "JOIN messages AS m ON m.id = t.id"
             where += " AND m.facets @> %(facets)s::jsonb"
             parameters["facets"] = _condition(asked.metadata)
-        columns = "t.created_at, t.thread_id, t.position, t.id"
-        target = Target("embeddings", self.index.dimension, self.index.metric, columns, 3, self.index.config.lists)
         search = Search(query, wanted.top_k, where, parameters, join)
-        found = self._nearest.find(target, search, exact=wanted.scope == "thread" or self.index.config.type == "flat")
+        found = self._search().find(self._target(), search, exact=wanted.scope == "thread")
         return [
             (Inclusion(row[3], row[1], wanted.before, wanted.after), score)
             for score, row in found

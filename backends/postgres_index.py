@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, LiteralString, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, Stor
 from ..spec.filters import kind_of
 from ..spec.index_requests import (
     NewIndex,
-    VectorQuery,
     parse_create_index,
     parse_delete_vectors,
     parse_query,
@@ -57,7 +57,8 @@ VECTOR_CAPABILITIES = Capabilities(
 """With pgvector 0.8 or later (run on 0.8.5)."""
 
 # A name of the user's is any string, so a row maps it to a table, whose name is never given twice. The row named ''
-# is the index of the memory's own embeddings. `built` is how many bytes the table had when its ivfflat was built.
+# is the index of the memory's own embeddings. `built` is how many bytes the table had when its approximate index was
+# built, and `effort` how many probes (ivfflat) or what ef_search (hnsw) finds enough in it; 0 while nothing does.
 INDEXES: LiteralString = """
 CREATE TABLE IF NOT EXISTS {schema}.indexes (
     name             text COLLATE "C" PRIMARY KEY,
@@ -68,7 +69,8 @@ CREATE TABLE IF NOT EXISTS {schema}.indexes (
     m                integer,
     ef_construction  integer,
     lists            integer,
-    built            bigint NOT NULL DEFAULT 0
+    built            bigint NOT NULL DEFAULT 0,
+    effort           integer NOT NULL DEFAULT 0
 );
 """
 
@@ -93,17 +95,23 @@ OPERATORS: dict[Metric, tuple[str, str]] = {
 }
 """The distance operator of each metric, and the operator class that an index needs for it."""
 
+FEW = 2_500
+"""So many matching rows are scored one by one, sooner than an approximate index would find ten of them."""
+
 ROWS_PER_LIST = 50
 """An ivfflat index is built when there are so many rows for each of its lists; k-means on fewer means little."""
-
-FEW = 2_500
-"""So many matching rows are scored one by one sooner than an approximate index finds ten of them."""
 
 SPARE = 16
 """So many more rows are fetched than asked for, because float32 may have put them in a wrong order."""
 
 MAX_APPROXIMATE = 500
 """Beyond so many hits an exact scan is no slower."""
+
+RECALL = 0.98
+"""What an approximate index must find of the ten nearest neighbours of its own rows, to be used at all."""
+
+SAMPLED = 24
+"""So many rows are asked for theirs."""
 
 SETTINGS: LiteralString = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', false),"
@@ -273,6 +281,10 @@ def condition(node: Node, column: str, parameters: dict[str, Any]) -> str:
 # Nearest rows
 
 
+ULP = 2.0**-24
+"""By which float32 may be wrong in each of its steps, relatively."""
+
+
 class Target(msgspec.Struct, frozen=True):
     """A table of vectors, as a query needs it."""
 
@@ -283,8 +295,15 @@ class Target(msgspec.Struct, frozen=True):
     """What to return of a row `t`: its id first, then what breaks ties among equal scores, then the rest."""
     ties: int
     """How many of these columns order rows of equal scores."""
-    lists: int | None = None
-    """Of an ivfflat index."""
+    kind: str = "flat"
+    """The type of its index."""
+
+
+def efforts(config: IndexConfig) -> list[int]:
+    """What may be tried: probes of an ivfflat index (of so many lists), ef_search of an hnsw one."""
+    if config.lists is not None:
+        return sorted({-(-config.lists * percent // 100) for percent in (5, 10, 20, 40)})
+    return [64, 128, 256, 512, 1000]
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -305,66 +324,93 @@ class Nearest:
 
     def __init__(self, connection: Connection, extension: Extension) -> None:
         self._connection = connection
-        self._extension = extension
+        self.extension = extension
+        self._efforts: dict[str, int] = {}
         self._set: dict[str, int] = {}
         connection.execute(SETTINGS)
 
     def find(self, target: Target, search: Search, *, exact: bool) -> list[tuple[float, Row]]:
         """The nearest rows, closest first, with their scores: all k of them, or all that match."""
-        if exact or search.k > MAX_APPROXIMATE:
+        if exact or target.kind == "flat" or search.k > MAX_APPROXIMATE:
             return self.exact(target, search)
         if search.where != "true":
             found = self.few(target, search)
             if found is not None:
                 return found
-        found = self.approximate(target, search)
-        return found if len(found) == search.k else self.exact(target, search)
+        while effort := self._efforts.get(target.relation):
+            found = self.approximate(target, search, effort)
+            if len(found) < search.k:
+                break
+            if self._efforts[target.relation] == effort:  # else it has been tuned anew
+                return found
+        return self.exact(target, search)
 
     def exact(self, target: Target, search: Search) -> list[tuple[float, Row]]:
         """The nearest rows with their scores, by reading every row that matches."""
         bound, parameters = self._bound(target, search)
-        statement = (
-            f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding), near.bound"
-            f" FROM (SELECT t.id, {bound} AS bound FROM {target.relation} AS t {search.join} WHERE {search.where}"
-            f" ORDER BY bound LIMIT %(limit)s) AS near JOIN {target.relation} AS t USING (id)"
+        rows = self._fetch(
+            target,
+            "near.bound",
+            f"(SELECT t.id, {bound} AS bound FROM {target.relation} AS t {search.join} WHERE {search.where}"
+            f" ORDER BY bound LIMIT %(limit)s) AS near JOIN {target.relation} AS t USING (id)",
+            parameters,
         )
-        rows = self._fetch(statement, parameters)
         return self._settle(target, search, rows, len(rows) == parameters["limit"])
 
     def few(self, target: Target, search: Search) -> list[tuple[float, Row]] | None:
         """As exact, when few rows match; None when many do."""
         bound, parameters = self._bound(target, search)
-        statement = (
+        rows = self._fetch(
+            target,
+            "near.bound, (SELECT count(*) FROM few)",
+            f"(SELECT * FROM few ORDER BY bound LIMIT %(limit)s) AS near JOIN {target.relation} AS t USING (id)",
+            parameters,
             f"WITH few AS MATERIALIZED (SELECT t.id, {bound} AS bound FROM {target.relation} AS t {search.join}"
-            f" WHERE {search.where} LIMIT {FEW + 1})"
-            f" SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding), near.bound,"
-            " (SELECT count(*) FROM few) FROM (SELECT * FROM few ORDER BY bound LIMIT %(limit)s) AS near"
-            f" JOIN {target.relation} AS t USING (id)"
+            f" WHERE {search.where} LIMIT {FEW + 1})",
         )
-        rows = self._fetch(statement, parameters)
         count = rows[0][-1] if rows else 0
         return None if count > FEW else self._settle(target, search, [row[:-1] for row in rows], count > len(rows))
 
-    def approximate(self, target: Target, search: Search) -> list[tuple[float, Row]]:
+    def approximate(self, target: Target, search: Search, effort: int) -> list[tuple[float, Row]]:
         """The rows that the approximate index finds; they may be fewer than there are."""
         limit = 2 * search.k + SPARE
-        self._tune("hnsw.ef_search", min(1000, max(EF_SEARCH, limit)))
-        if target.lists is not None:
-            self._tune("ivfflat.probes", probes(target.lists))
-        operator = self._extension.operator(target.metric)
-        statement = (
-            f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding) FROM"
-            f" (SELECT t.* FROM {target.relation} AS t {search.join} WHERE {search.where}"
-            f" ORDER BY t.embedding {operator} %(query)s::{self._extension.vector} LIMIT %(limit)s) AS t"
+        if target.kind == "ivfflat":
+            self._tune("ivfflat.probes", effort)
+        else:
+            self._tune("hnsw.ef_search", min(1000, max(effort, limit)))
+        rows = self._fetch(
+            target,
+            "NULL",
+            f"(SELECT t.* FROM {target.relation} AS t {search.join} WHERE {search.where} ORDER BY t.embedding"
+            f" {self.extension.operator(target.metric)} %(query)s::{self.extension.vector} LIMIT %(limit)s) AS t",
+            search.parameters | {"query": pack(search.query), "limit": limit},
         )
-        rows = self._fetch(statement, search.parameters | {"query": pack(search.query), "limit": limit})
         return self._scored(target, search, rows)[: search.k]
+
+    def effort(self, target: Target, tried: Sequence[int]) -> int:
+        """The least effort by which the index finds enough of what is nearest to rows of its own; 0 if none does."""
+        sample = self._connection.execute(
+            f"SELECT {self.extension.schema}.vector_send(embedding) FROM {target.relation} WHERE id IN"
+            f" (SELECT id FROM {target.relation} ORDER BY random() LIMIT {SAMPLED})".encode(),
+            binary=True,
+        ).fetchall()
+        # The row itself is nearest, and found if anything is.
+        searches = [Search(query, 11, "true", {}) for query in unpack([row[0] for row in sample], target.dimension)]
+        worst = [self.exact(target, search)[-1][0] for search in searches]
+        for effort in tried:
+            found = [
+                sum(score >= least - 1e-9 * abs(least) for score, _ in self.approximate(target, search, effort)) - 1
+                for search, least in zip(searches, worst, strict=True)
+            ]
+            if sum(found) >= RECALL * 10 * len(searches):
+                return effort
+        return 0
 
     def _bound(self, target: Target, search: Search) -> tuple[str, dict[str, Any]]:
         """A lower bound of a row's true distance up to a constant, of a form that no index orders by."""
         slack = target.dimension * ULP
         parameters = search.parameters | {"query": pack(search.query), "limit": search.k + SPARE}
-        bound = f"(t.embedding {self._extension.operator(target.metric)} %(query)s::{self._extension.vector})"
+        bound = f"(t.embedding {self.extension.operator(target.metric)} %(query)s::{self.extension.vector})"
         if target.metric == "dotproduct":
             parameters["slack"] = slack * float(np.linalg.norm(search.query.astype(np.float64)))
             return f"{bound} - %(slack)s::float8 * t.norm", parameters
@@ -385,12 +431,14 @@ class Nearest:
                     reach = (1 / worst - 1) * (1 + slack) + 1e-12
             if max(row[-1] for row in rows) <= reach:
                 bound, parameters = self._bound(target, search)
-                statement = (
-                    f"SELECT {target.columns}, {self._extension.schema}.vector_send(t.embedding)"
-                    f" FROM {target.relation} AS t {search.join} WHERE {search.where} AND {bound} <= %(reach)s::float8"
-                )
                 del parameters["limit"]
-                scored = self._scored(target, search, self._fetch(statement, parameters | {"reach": reach}))
+                rows = self._fetch(
+                    target,
+                    "NULL",
+                    f"{target.relation} AS t {search.join} WHERE {search.where} AND {bound} <= %(reach)s::float8",
+                    parameters | {"reach": reach},
+                )
+                scored = self._scored(target, search, rows)
         return scored[: search.k]
 
     def _scored(self, target: Target, search: Search, rows: Sequence[Row]) -> list[tuple[float, Row]]:
@@ -400,25 +448,25 @@ class Nearest:
         scored = zip(score(target.metric, search.query, stored).tolist(), rows, strict=True)
         return sorted(scored, key=lambda each: (-each[0], *each[1][: target.ties]))
 
-    def _fetch(self, statement: str, parameters: Mapping[str, Any]) -> list[Row]:
+    def _fetch(
+        self, target: Target, last: str, source: str, parameters: Mapping[str, Any], before: str = ""
+    ) -> list[Row]:
+        """Rows `t` of a source: the columns of the target, the vector, and what `last` names."""
+        statement = (
+            f"{before} SELECT (SELECT effort FROM indexes WHERE relation = '{target.relation}'), {target.columns},"
+            f" {self.extension.schema}.vector_send(t.embedding), {last} FROM {source}"
+        )
         # Never prepared: a plan that knows neither the limit nor the filter is a bad one.
-        return self._connection.execute(statement.encode(), parameters, prepare=False, binary=True).fetchall()
+        rows = self._connection.execute(statement.encode(), parameters, prepare=False, binary=True).fetchall()
+        if rows:
+            self._efforts[target.relation] = rows[0][0] or 0
+        return [row[1:] for row in rows]
 
     def _tune(self, setting: str, value: int) -> None:
         """Set it for the session, unless it is."""
         if self._set.get(setting) != value:
             self._connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
             self._set[setting] = value
-
-
-EF_SEARCH = 200
-ULP = 2.0**-24
-"""By which float32 may be wrong in each of its steps, relatively."""
-
-
-def probes(lists: int) -> int:
-    """How many lists of an ivfflat index are searched at first."""
-    return max(1, -(-lists // 4))
 
 
 def score(metric: Metric, query: Vector, rows: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -508,44 +556,52 @@ def _count(connection: Connection, relation: str) -> int:
     return row[0]
 
 
-def grow(connection: Connection, extension: Extension, registered: Registered) -> None:
-    """Build an ivfflat index once rows suffice, and anew when the table has doubled: its lists fit their rows again.
+def grow(connection: Connection, nearest: Nearest, target: Target, registered: Registered) -> None:
+    """Build the approximate index once rows suffice, and tune it; tune it anew when the table has doubled.
 
-    In a transaction of its own, after the rows are there: without the index every answer is exact. That it cannot be
-    built (it may take more than maintenance_work_mem) is no reason to refuse rows.
+    An ivfflat one is built anew then, so that its lists fit their rows again. All this is done when the rows are
+    there and committed, for without the index every answer is exact. That it cannot be built (it may take more than
+    maintenance_work_mem) is no reason to refuse rows.
     """
-    lists, relation = registered.index.config.lists, registered.relation
-    if lists is None:
+    config, relation = registered.index.config, registered.relation
+    if config.type == "flat":
         return
+    enough = max(FEW, ROWS_PER_LIST * (config.lists or 0))
     due = (
-        f"SELECT size FROM (SELECT built, pg_relation_size(to_regclass(relation)) AS size FROM indexes WHERE relation ="
-        f" %s) AS i WHERE CASE built WHEN 0 THEN (SELECT count(*) FROM (SELECT FROM {relation} LIMIT"
-        f" {lists * ROWS_PER_LIST}) AS first) = {lists * ROWS_PER_LIST} ELSE size >= 2 * built END"
+        "SELECT size, built FROM (SELECT built, pg_relation_size(to_regclass(relation)) AS size FROM indexes"
+        " WHERE relation = %s) AS i WHERE CASE built WHEN 0 THEN"
+        f" (SELECT count(*) FROM (SELECT FROM {relation} LIMIT {enough}) AS first) = {enough}"
+        " ELSE size >= 2 * built END"
     ).encode()
     if connection.execute(due, (relation,)).fetchone() is None:
         return
-    try:
-        with connection.transaction():
-            connection.execute("SELECT FROM indexes WHERE relation = %s FOR UPDATE", (relation,))
-            row = connection.execute(due, (relation,)).fetchone()
-            if row is None:
-                return  # Another client has just built it.
-            old = connection.execute(
-                "SELECT quote_ident(c.relname) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
-                " JOIN pg_am AS am ON am.oid = c.relam WHERE am.amname = 'ivfflat' AND i.indrelid = to_regclass(%s)",
-                (relation,),
-            ).fetchall()
-            connection.execute("SET LOCAL client_min_messages = error")
-            connection.execute(extension.ann(relation, registered.index).encode())
-            for (name,) in old:
-                connection.execute(f"DROP INDEX {name}".encode())
-            connection.execute("UPDATE indexes SET built = %s WHERE relation = %s", (row[0], relation))
-    except psycopg.Error:
-        if connection.closed:
-            raise
-        connection.execute(
-            "UPDATE indexes SET built = pg_relation_size(to_regclass(relation)) WHERE relation = %s", (relation,)
-        )
+    with connection.transaction():
+        connection.execute("SELECT FROM indexes WHERE relation = %s FOR UPDATE", (relation,))
+        row = connection.execute(due, (relation,)).fetchone()
+        if row is None:
+            return  # Another client has just done it.
+        size, built = row
+        connection.execute("UPDATE indexes SET built = %s WHERE relation = %s", (size, relation))
+        if not built or config.type == "ivfflat":
+            with suppress(errors.ProgramLimitExceeded, errors.OutOfMemory), connection.transaction():
+                _build(connection, nearest.extension, registered)
+    # An index is of use to those snapshots alone that begin after it.
+    effort = nearest.effort(target, efforts(config))
+    connection.execute("UPDATE indexes SET effort = %s WHERE relation = %s", (effort, relation))
+
+
+def _build(connection: Connection, extension: Extension, registered: Registered) -> None:
+    """Build the approximate index, in place of what there is."""
+    old = connection.execute(
+        "SELECT quote_ident(c.relname) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
+        " JOIN pg_am AS am ON am.oid = c.relam WHERE am.amname IN ('ivfflat', 'hnsw')"
+        " AND i.indrelid = to_regclass(%s)",
+        (registered.relation,),
+    ).fetchall()
+    connection.execute("SET LOCAL client_min_messages = error")
+    connection.execute(extension.ann(registered.relation, registered.index).encode())
+    for (name,) in old:
+        connection.execute(f"DROP INDEX {name}".encode())
 
 
 # The client
@@ -574,8 +630,7 @@ class PostgresIndex:
                 with connection.transaction():
                     made = register(connection, new, f"vectors_{secrets.token_hex(8)}")
                     if made is not None:
-                        for statement in self._definition(made):
-                            connection.execute(statement)
+                        connection.execute(self._definition(made))
                         self._runtime.fault("before commit")
                 if made is not None:
                     self._known[name] = made
@@ -589,17 +644,14 @@ class PostgresIndex:
                 f"index {name!r} has {old.index.dimension} dimensions and the metric {old.index.metric}", clause="VEC-1"
             )
 
-    def _definition(self, made: Registered) -> list[bytes]:
+    def _definition(self, made: Registered) -> bytes:
         extension = self._extension()
         table = sql.SQL(VECTORS).format(
             relation=sql.SQL(made.relation),  # pyright: ignore[reportArgumentType]  (ours, of letters and digits)
             vector=sql.SQL(extension.vector),  # pyright: ignore[reportArgumentType]  (quoted by the engine)
             dimension=sql.Literal(made.index.dimension),
         )
-        statements = [table.as_bytes(None)]
-        if made.index.config.type == "hnsw":
-            statements.append(extension.ann(made.relation, made.index).encode())
-        return statements
+        return table.as_bytes(None)
 
     def describe_index(self, name: str) -> IndexDescription:
         """See protocols.VectorIndex."""
@@ -658,7 +710,7 @@ class PostgresIndex:
                     pack_all(components, index.dimension, extension),
                 ),
             )
-            grow(connection, extension, found)
+            grow(connection, self._nearest(), _target(found), found)
             return len(batch)
 
         return self._on(name, work)
@@ -696,18 +748,22 @@ class PostgresIndex:
         def work(connection: Connection, found: Registered) -> bool:
             index = found.index
             change = parse_update_vector(id, vector, metadata, index.dimension, index.metric)
-            return self._write(
-                f"UPDATE {found.relation} SET metadata = coalesce(%s, metadata), facets = coalesce(%s::jsonb, facets),"
-                f" norm = coalesce(%s, norm), embedding = coalesce(%s::{self._extension().vector}, embedding)"
-                " WHERE id = %s",
-                (
-                    None if change.metadata is None else json_text(change.metadata),
-                    None if change.metadata is None else facets(change.metadata),
-                    None if change.vector is None else norms([change.vector])[0],
-                    None if change.vector is None else pack(change.vector),
-                    change.id,
-                ),
-            ) == 1
+            return (
+                self._write(
+                    f"UPDATE {found.relation} SET metadata = coalesce(%s, metadata),"
+                    f" facets = coalesce(%s::jsonb, facets), norm = coalesce(%s, norm),"
+                    f" embedding = coalesce(%s::{self._extension().vector}, embedding)"
+                    " WHERE id = %s",
+                    (
+                        None if change.metadata is None else json_text(change.metadata),
+                        None if change.metadata is None else facets(change.metadata),
+                        None if change.vector is None else norms([change.vector])[0],
+                        None if change.vector is None else pack(change.vector),
+                        change.id,
+                    ),
+                )
+                == 1
+            )
 
         return self._on(name, work)
 
@@ -743,22 +799,16 @@ class PostgresIndex:
             asked = parse_query(
                 vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
             )
-            target = Target(found.relation, index.dimension, index.metric, "t.id, t.metadata", 1, index.config.lists)
+            parameters: dict[str, Any] = {}
+            where = "true" if constant(asked.filter) is True else condition(asked.filter, "t.facets", parameters)
+            search = Search(asked.vector, asked.top_k, where, parameters)
             return tuple(
                 VectorHit(row[0], score, msgspec.json.decode(row[1]))
-                for score, row in self._search(target, asked, index.config.type == "flat")
+                for score, row in self._nearest().find(_target(found), search, exact=asked.exact)
                 if asked.min_score is None or score >= asked.min_score
             )
 
         return self._on(name, work)
-
-    def _search(self, target: Target, asked: VectorQuery, flat: bool) -> list[tuple[float, Row]]:
-        parameters: dict[str, Any] = {}
-        where = "true" if constant(asked.filter) is True else condition(asked.filter, "t.facets", parameters)
-        search = Search(asked.vector, asked.top_k, where, parameters)
-        if self._nearest_ is None:
-            self._nearest_ = Nearest(self._open(), self._extension())
-        return self._nearest_.find(target, search, exact=flat or asked.exact)
 
     def close(self) -> None:
         """See protocols.VectorIndex."""
@@ -777,6 +827,11 @@ class PostgresIndex:
         if self._extension_ is None:
             self._extension_ = need_extension(self._open())
         return self._extension_
+
+    def _nearest(self) -> Nearest:
+        if self._nearest_ is None:
+            self._nearest_ = Nearest(self._open(), self._extension())
+        return self._nearest_
 
     def _on(self, name: str, work: Callable[[Connection, Registered], T]) -> T:
         """Do something with the index of this name, as it is now.
@@ -809,6 +864,11 @@ class PostgresIndex:
         count = self._connection.execute(statement.encode(), parameters).rowcount
         self._runtime.fault("after commit")
         return count
+
+
+def _target(found: Registered) -> Target:
+    index = found.index
+    return Target(found.relation, index.dimension, index.metric, "t.id, t.metadata", 1, index.config.type or "flat")
 
 
 def _not_found(name: str) -> IndexNotFound:
