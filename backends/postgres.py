@@ -2,8 +2,8 @@
 
 Every writer locks the threads it touches, in the order of their ids, before it looks at their messages: the lock
 of a thread guards its messages, its count and its next position. Readers take one statement, hence one snapshot;
-semantic recall takes two in one snapshot. Embeddings stand beside the messages; how vectors are stored, indexed and
-found is in postgres_index.py.
+semantic recall takes two in one snapshot. Embeddings are in postgres_embeddings.py, the vector indices of the user's
+own in postgres_index.py, what both do with vectors in postgres_vectors.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from ..spec.capabilities import Capabilities
-from ..spec.embedding import embed, snapshot, text_of
+from ..spec.embedding import embed, snapshot
 from ..spec.errors import (
     AlreadyExists,
     ConfigurationError,
@@ -31,7 +31,7 @@ from ..spec.errors import (
     Unsupported,
 )
 from ..spec.filters import Equals, Window
-from ..spec.index_requests import SEMANTIC_INDEX, NewIndex, parse_semantic_index
+from ..spec.index_requests import NewIndex, parse_semantic_index
 from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.requests import (
     Clone,
@@ -70,28 +70,9 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, copy_message, identifier, instant, show
 from ..spec.vectors import Vector
-from .postgres_index import (
-    INDEXES,
-    VECTOR_CAPABILITIES,
-    Connection,
-    Extension,
-    Nearest,
-    PostgresIndex,
-    Registered,
-    Search,
-    Target,
-    adapt,
-    condition,
-    describe,
-    facets,
-    find_index,
-    grow,
-    json_text,
-    need_extension,
-    norms,
-    pack_all,
-    register,
-)
+from .postgres_embeddings import Embedding, Embeddings, embedded
+from .postgres_index import PostgresIndex
+from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
 from .provision.postgres import EmbeddedPostgres, GivenPostgres
 
@@ -138,27 +119,6 @@ CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, cr
 )
 MARK = "memassay, layout 2"
 """The comment on our schemas: what does not carry it is not ours and is neither opened nor dropped."""
-
-# One row a message that has an embedding, made when the first is to be stored: a dimension is part of a table. What
-# it repeats of the message changes in save_messages alone, which writes or deletes the row too (SEM-4). facets are of
-# the snapshot, which is only filtered by (SEM-5).
-EMBEDDINGS: LiteralString = """
-CREATE TABLE IF NOT EXISTS embeddings (
-    id           text COLLATE "C" PRIMARY KEY REFERENCES messages ON DELETE CASCADE,
-    thread_id    text COLLATE "C" NOT NULL,
-    resource_id  text COLLATE "C" NOT NULL,
-    created_at   bigint NOT NULL,
-    position     bigint NOT NULL,
-    facets       jsonb NOT NULL,
-    norm         double precision NOT NULL,
-    embedding    {vector}({dimension}) NOT NULL
-);
-ALTER TABLE embeddings ALTER embedding SET STORAGE MAIN;
-CREATE INDEX embeddings_in_thread ON embeddings (thread_id);
-CREATE INDEX embeddings_of_resource ON embeddings (resource_id);
-"""
-SEMANTIC = ""
-"""The name of the embeddings' index in the registry: no user's index has it."""
 
 THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at, clone_source, cloned_at, clone_last"
 MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
@@ -247,7 +207,7 @@ class PostgresMemory:
         self._options = options
         self._closed = False
         self._lock = threading.RLock()
-        self._semantic = _Semantic(connection, index) if index is not None else None
+        self._semantic = Embeddings(connection, index) if index is not None else None
 
     # Threads
 
@@ -450,7 +410,7 @@ class PostgresMemory:
         positions = range(1, len(cloned) + 1)
         if _insert(connection, cloned, positions) < len(cloned):
             raise AlreadyExists("a message of the clone's exists", clause="CLN-1")
-        if cloned and _embedded(connection):
+        if cloned and embedded(connection):
             connection.execute(
                 "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
                 " SELECT new.id, %s, %s, old.created_at, new.position, new.facets, old.norm, old.embedding"
@@ -631,7 +591,7 @@ class PostgresMemory:
             options=self._options,
         )
         with self._session() as connection:
-            found: list[tuple[Inclusion, float]] = []
+            found: list[tuple[float, str, str]] = []
             if asked.search is None:
                 rows = connection.execute(*recall_statement(asked)).fetchall()
             else:
@@ -641,8 +601,8 @@ class PostgresMemory:
                     _own(asked, row[0] if row else None)
                 query = embed(embedder, [asked.search.text], "query", semantic.index.metric)[0]
                 with _snapshot(connection):
-                    found = semantic.hits(asked, query)
-                    rows = connection.execute(*recall_statement(asked, [entry for entry, _ in found])).fetchall()
+                    found = _hits(semantic, asked, query)
+                    rows = connection.execute(*recall_statement(asked, found)).fetchall()
         _own(asked, rows[0][0])
         total: int = rows[0][1] or 0
         return RecallResult(
@@ -651,7 +611,7 @@ class PostgresMemory:
             page=asked.page.page,
             per_page=asked.page.per_page,
             has_more=asked.page.has_more(total),
-            hits=tuple(Hit(entry.id, score) for entry, score in found),
+            hits=tuple(Hit(message_id, score) for score, _, message_id in found),
         )
 
     def semantic_index(self) -> IndexDescription | None:
@@ -659,7 +619,7 @@ class PostgresMemory:
         with self._session():
             return None if self._semantic is None else self._semantic.describe()
 
-    def _embedder(self) -> tuple[Embedder, _Semantic]:
+    def _embedder(self) -> tuple[Embedder, Embeddings]:
         if self._runtime.embedder is None or self._semantic is None:
             raise ConfigurationError("no vector index and embedder", clause="SEM-1")
         return self._runtime.embedder, self._semantic
@@ -674,11 +634,28 @@ class PostgresMemory:
     ) -> None:
         """Give the messages these embeddings, and those that were known before and have none now, none (SEM-4)."""
         gone = [each for each in known if each not in vectors]
-        if gone and _embedded(connection):
+        if gone and embedded(connection):
             connection.execute("DELETE FROM embeddings WHERE id = ANY(%s::text[])", (gone,))
         if vectors:
             assert self._semantic is not None
-            self._semantic.put(connection, [messages[each] for each in vectors], places, [*vectors.values()])
+            changed = [messages[each] for each in vectors]
+            found = connection.execute(
+                f"SELECT {THREAD} FROM threads WHERE id = ANY(%s::text[])", ([each.thread_id for each in changed],)
+            ).fetchall()
+            threads = {row[0]: _thread(row) for row in found}
+            self._semantic.put(
+                connection,
+                [
+                    Embedding(
+                        message=message,
+                        created_at=_milliseconds(message.created_at),
+                        position=places[message.id].position,
+                        snapshot=snapshot(threads[message.thread_id], message),
+                        vector=vectors[message.id],
+                    )
+                    for message in changed
+                ],
+            )
 
     def _grow(self) -> None:
         if self._semantic is not None:
@@ -731,152 +708,6 @@ class PostgresMemory:
 
     def _now(self) -> datetime:
         return instant(self._runtime.clock(), "the clock")
-
-
-# The embeddings
-
-
-class _Semantic:
-    """The index of a memory's own embeddings, and the table it is made of once there is one to store."""
-
-    def __init__(self, connection: Connection, index: NewIndex) -> None:
-        self._connection = connection
-        self.index = msgspec.structs.replace(index, name=SEMANTIC)
-        self._extension: Extension | None = None
-        self._nearest: Nearest | None = None
-        self._made = self._register()
-
-    def _register(self) -> Registered:
-        """Its entry in the registry, made if absent. ConfigurationError when the namespace has another embedder's."""
-        found = find_index(self._connection, SEMANTIC)
-        if found is None:
-            found = register(self._connection, self.index, "embeddings") or find_index(self._connection, SEMANTIC)
-            assert found is not None
-        was = found.index
-        if (was.dimension, was.metric) != (self.index.dimension, self.index.metric):
-            raise ConfigurationError(
-                f"the embeddings here have {was.dimension} dimensions and the metric {was.metric}",
-                hint="open it with the embedder and the metric that it was made with",
-                clause="SEM-6",
-            )
-        return found
-
-    def _engine(self) -> Extension:
-        if self._extension is None:
-            self._extension = need_extension(self._connection)
-        return self._extension
-
-    def describe(self) -> IndexDescription:
-        """As the engine has it."""
-        self._register()
-        found = describe(self._connection, SEMANTIC)
-        assert found is not None
-        return msgspec.structs.replace(found[1], name=SEMANTIC_INDEX)
-
-    def embed(self, embedder: Embedder, contents: Mapping[str, Content]) -> dict[str, Vector]:
-        """The vectors of the messages that have a text, by id. The table is there then, if there are any."""
-        texts = {each: words for each, content in contents.items() if (words := text_of(content)) is not None}
-        vectors = embed(embedder, [*texts.values()], "document", self.index.metric)
-        if vectors and not _embedded(self._connection):
-            self._create()
-        return dict(zip(texts, vectors, strict=True))
-
-    def _create(self) -> None:
-        """In a transaction that holds no other lock: two clients that do so at once wait, and never in a circle."""
-        extension = self._engine()
-        with self._connection.transaction():
-            self._register()
-            self._connection.execute("SELECT FROM indexes WHERE name = %s FOR UPDATE", (SEMANTIC,))
-            if _embedded(self._connection):
-                return
-            self._connection.execute(
-                sql.SQL(EMBEDDINGS).format(
-                    vector=sql.SQL(extension.vector),  # pyright: ignore[reportArgumentType]  (quoted by the engine)
-                    dimension=sql.Literal(self.index.dimension),
-                )
-            )
-
-    def put(
-        self,
-        connection: Connection,
-        messages: Sequence[Message],
-        places: Mapping[str, Place],
-        vectors: Sequence[Vector],
-    ) -> None:
-        """Store the embeddings of messages whose threads are locked, with the snapshot of each (SEM-5)."""
-        found = connection.execute(
-            f"SELECT {THREAD} FROM threads WHERE id = ANY(%s::text[])", ([message.thread_id for message in messages],)
-        ).fetchall()
-        threads = {row[0]: _thread(row) for row in found}
-        extension = self._engine()
-        connection.execute(
-            "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
-            " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::jsonb[],"
-            f" %s::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
-            " (thread_id, created_at, position, facets, norm, embedding) = (excluded.thread_id, excluded.created_at,"
-            " excluded.position, excluded.facets, excluded.norm, excluded.embedding)".encode(),
-            (
-                [message.id for message in messages],
-                [message.thread_id for message in messages],
-                [message.resource_id for message in messages],
-                [_milliseconds(message.created_at) for message in messages],
-                [places[message.id].position for message in messages],
-                [facets(snapshot(threads[message.thread_id], message)) for message in messages],
-                norms(vectors),
-                pack_all(vectors, self.index.dimension, extension),
-            ),
-        )
-
-    def grow(self) -> None:
-        """See postgres_index.grow."""
-        found = find_index(self._connection, SEMANTIC)
-        if found is not None and _embedded(self._connection):
-            grow(self._connection, self._search(), self._target(), found)
-
-    def _search(self) -> Nearest:
-        if self._nearest is None:
-            self._nearest = Nearest(self._connection, self._engine())
-        return self._nearest
-
-    def _target(self) -> Target:
-        columns = "t.created_at, t.thread_id, t.position, t.id"
-        kind = self._made.index.config.type or "flat"
-        return Target("embeddings", self.index.dimension, self.index.metric, columns, 3, kind)
-
-    def hits(self, asked: Recall, query: Vector) -> list[tuple[Inclusion, float]]:
-        """The best candidates, each with the window it brings, and their scores (SEM-2, SEM-3).
-
-        One thread is always searched exactly; so is a resource of few candidates.
-        """
-        wanted = asked.search
-        assert wanted is not None
-        if not _embedded(self._connection):
-            return []
-        where, parameters = _window(asked.window, "t.")
-        if wanted.scope == "thread":
-            where += " AND t.thread_id = %(owner)s"
-            parameters["owner"] = asked.thread_id
-        else:
-            where += " AND t.resource_id = %(owner)s"
-            parameters["owner"] = asked.resource_id
-        where += f" AND {condition(wanted.filter, 't.facets', parameters)}"
-        join = ""
-        if asked.metadata:
-            join = "JOIN messages AS m ON m.id = t.id"
-            where += " AND m.facets @> %(facets)s::jsonb"
-            parameters["facets"] = _condition(asked.metadata)
-        search = Search(query, wanted.top_k, where, parameters, join)
-        found = self._search().find(self._target(), search, exact=wanted.scope == "thread")
-        return [
-            (Inclusion(row[3], row[1], wanted.before, wanted.after), score)
-            for score, row in found
-            if wanted.threshold is None or score >= wanted.threshold
-        ]
-
-
-def _embedded(connection: Connection) -> bool:
-    """Whether the namespace has a table of embeddings."""
-    return _one(connection, "SELECT to_regclass('embeddings') IS NOT NULL")[0]
 
 
 @contextmanager
@@ -1057,11 +888,32 @@ def _window(window: Window, row: LiteralString = "") -> tuple[LiteralString, dic
     }
 
 
-def recall_statement(asked: Recall, hits: Sequence[Inclusion] = ()) -> tuple[LiteralString, dict[str, Any]]:
+def _hits(embeddings: Embeddings, asked: Recall, query: Vector) -> list[tuple[float, str, str]]:
+    """The best candidates: score, thread and message (SEM-2). One thread is always searched exactly."""
+    wanted = asked.search
+    assert wanted is not None
+    where, parameters = _window(asked.window, "t.")
+    where += " AND t.thread_id = %(owner)s" if wanted.scope == "thread" else " AND t.resource_id = %(owner)s"
+    parameters["owner"] = asked.thread_id if wanted.scope == "thread" else asked.resource_id
+    join: LiteralString = ""
+    if asked.metadata:
+        join = "JOIN messages AS m ON m.id = t.id"
+        where += " AND m.facets @> %(facets)s::jsonb"
+        parameters["facets"] = _condition(asked.metadata)
+    narrowed = f"{where} AND {condition(wanted.filter, 't.facets', parameters)}"
+    found = embeddings.find(Search(query, wanted.top_k, narrowed, parameters, join), exact=wanted.scope == "thread")
+    return [hit for hit in found if wanted.threshold is None or hit[0] >= wanted.threshold]
+
+
+def recall_statement(
+    asked: Recall, hits: Sequence[tuple[float, str, str]] = ()
+) -> tuple[LiteralString, dict[str, Any]]:
     """One statement for a whole recall: each row holds the thread's owner, the total and a message (or nulls)."""
     within, bounds = _window(asked.window)
     matching: LiteralString = f"thread_id = %(thread)s AND {within}"
-    included = (*asked.include, *hits)
+    included = list(asked.include)
+    if asked.search is not None:
+        included += [Inclusion(each, thread, asked.search.before, asked.search.after) for _, thread, each in hits]
     if asked.metadata:
         matching += " AND facets @> %(facets)s::jsonb"
     narrowed = asked.metadata or asked.window.start is not None or asked.window.end is not None
