@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -390,7 +391,9 @@ class FaissIndex:
             candidates = cache.live
             if constant(asked.filter) is not True:
                 candidates = candidates & self._matching(index, asked.filter, cache.slots)
-            return self._scored(index, asked, cache.closest(asked, candidates))
+            with _one_thread():
+                slots = cache.closest(asked, candidates)
+            return self._scored(index, asked, slots)
 
     def _scored(self, index: Registered, asked: VectorQuery, slots: Slots) -> tuple[VectorHit, ...]:
         """The best of these rows, by their true scores."""
@@ -480,7 +483,7 @@ class FaissIndex:
         added = self._execute("select slot, vector from $vectors where number = ? and slot > ? order by slot", since)
         while rows := added.fetchmany(CHUNK):
             stored = np.frombuffer(b"".join([row[1] for row in rows]), np.float32)
-            cache.add(_column(rows), stored.reshape(len(rows), index.dimension))
+            cache.add(np.array([row[0] for row in rows]), stored.reshape(len(rows), index.dimension))
         cache.change = index.changed
 
     # Parts of several calls
@@ -639,7 +642,7 @@ class Cache:
 
     def closest(self, asked: VectorQuery, candidates: Mask) -> Slots:
         """Slots of candidates among which the top_k closest are (for an approximate index: nearly)."""
-        count = int(candidates.sum())
+        count = int(np.count_nonzero(candidates))
         wanted = asked.top_k + SPARE
         if count <= wanted:
             return self.slots[candidates]
@@ -687,7 +690,6 @@ class Cache:
 
     def _grow(self) -> None:
         """Give the approximate index the rows it lacks; an IVF index is trained once, when rows suffice."""
-        _faiss.omp_set_num_threads(1)  # of this thread: with several the graph would depend on their order
         if not self.ann.is_trained:
             live = np.flatnonzero(self.live)
             if len(live) < TRAINING * self.ann.nlist:
@@ -732,6 +734,21 @@ class Cache:
         if self._is_graph():
             return _faiss.SearchParametersHNSW(sel=selector, efSearch=min(breadth, len(self.slots)))
         return _faiss.SearchParametersIVF(sel=selector, nprobe=min(breadth, self.ann.nlist))
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    """FAISS without threads of its own, for calls of this thread.
+
+    They would build the graph in an order that differs from run to run, and gain nothing for one query: on a
+    busy machine it would wait for them.
+    """
+    before = _faiss.omp_get_max_threads()
+    _faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        _faiss.omp_set_num_threads(before)
 
 
 def _ann(index: Registered, measure: int) -> Any:
@@ -806,8 +823,8 @@ def _database(url: str, *, create: bool = False) -> str:
 
 
 def _column(rows: Sequence[Row]) -> Slots:
-    """The first column of rows, integers."""
-    return np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    """The only column of rows, integers."""
+    return np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
 
 
 def _scalars(index: Registered, by_slot: Iterable[tuple[int, Metadata]]) -> Generator[Row]:
