@@ -5,6 +5,7 @@ Where scores tie within the tolerance the right answer is a set of answers (VEC-
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -126,10 +127,8 @@ class Recall(msgspec.Struct):
 
     def bound(self) -> float:
         """The recall that is exceeded with 95 % confidence (Clopper and Pearson, one-sided)."""
-        from scipy.stats import binomtest
-
-        test = binomtest(self.right, self.due, alternative="greater")
-        return float(test.proportion_ci(RECALL_CONFIDENCE, method="exact").low)
+        special: Any = importlib.import_module("scipy.special")
+        return float(special.betaincinv(self.right, self.due - self.right + 1, 1 - RECALL_CONFIDENCE))
 
     def fault(self) -> Fault | None:
         """Whether there are enough queries, and recall is too low."""
