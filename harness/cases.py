@@ -117,6 +117,8 @@ def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TI
     for _ in range(RERUNS):
         with namespaces.fresh() as namespace:
             executions.append(execute(engine, namespace, case.program, limit))
+    if any(divergence.crashed for execution in executions for divergence in execution.divergences):
+        engine.check()
     failing = [execution for execution in executions if execution.divergences]
     if not failing:
         return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))

@@ -183,7 +183,9 @@ def verify(
         if allowed is not None:
             examples = budget.affordable(plan, plan.level, seed, allowed)
             out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
-        result = _run(plan, seed, examples)
+        with Display(out) as display:
+            programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+            result = runner.verify(plan, programs, display)
         result = cases.keep(result, cases_folder)
         if json_file is not None:
             json_file.write_bytes(artefact.encode(result))
@@ -191,12 +193,6 @@ def verify(
             junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
         _report(result, out, cases_folder)
         raise typer.Exit(exits.of(result))
-
-
-def _run(plan: runner.Plan, seed: int, examples: int | None) -> Result:
-    with Display(Output(stderr=True)) as display:
-        programs = corpus.build(plan.level, seed, examples, progress=display.generating)
-        return runner.verify(plan, programs, display)
 
 
 def _report(result: Result, out: Console, cases_folder: Path) -> None:
@@ -391,7 +387,7 @@ def _load(name: str) -> Any:
     except Exception as error:
         raise UsageProblem(
             f"{name} cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"try: python -c 'import {name.partition(':')[0]}'",
+            hint=f"see python -c 'import {name.partition(':')[0]}'",
         ) from error
 
 

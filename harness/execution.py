@@ -117,5 +117,5 @@ def _with_time_out(program: Program, found: tuple[Divergence, ...], limit: float
     index = len(program.operations) - 1
     name = program.operations[index].name
     blamed = next((item.clause for item in found if item.index == index), MAIN_CLAUSE.get(name, "CAP-1"))
-    hung = Divergence(blamed, TIME_OUT, name, index, "an outcome", f"none after {limit:g} s", crashed=True)
+    hung = Divergence(blamed, TIME_OUT, name, index, f"an outcome within {limit:g} s", "none", crashed=True)
     return (*(item for item in found if item.index < index), hung)

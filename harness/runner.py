@@ -24,7 +24,7 @@ from .zone import hostile_zone
 MAX_TIME_OUTS = 3
 """Programs that may hang before the engine is given up."""
 
-DIED = "the engine died"
+DIED = "the engine failed"
 FAIL_FAST = "stopped at the first failure"
 INTERRUPTED = "interrupted"
 NOT_STARTED = "the engine did not start"
