@@ -64,7 +64,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
     try:
-        app()
+        app(prog_name="memassay")
     except BrokenPipeError:
         _silence()
         sys.exit(Exit.BROKEN_PIPE)
@@ -108,7 +108,7 @@ def _root(
     pass
 
 
-Backends = Annotated[list[str], typer.Argument(metavar="BACKEND...", help="A registered name, or module:Factory.")]
+Backends = Annotated[list[str], typer.Argument(metavar="BACKEND", help="A registered name, or module:Factory.")]
 Provision = Annotated[
     str, typer.Option(metavar="METHOD", help="How engines are had: auto, or a method that `memassay doctor` lists.")
 ]
@@ -214,7 +214,7 @@ Examples:
 """
 )
 def clauses(
-    clause: Annotated[str | None, typer.Argument(metavar="[ID]", help="A clause, or a family.")] = None,
+    clause: Annotated[str | None, typer.Argument(metavar="ID", help="A clause, or a family.")] = None,
 ) -> None:
     """See the help above."""
     with user_errors():
@@ -240,7 +240,7 @@ Examples:
     )
 )
 def replay(
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Case files, or folders of them.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR", help="Case files, or folders of them.")],
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="BACKEND", help="Instead of the backend it was found on.")
     ] = None,

@@ -18,6 +18,9 @@ from .timing import TimeOut, time_limit
 TIME_LIMIT = 60.0
 """Seconds a program may take."""
 
+CLOSE_LIMIT = 5.0
+"""Seconds that closing a client may take once its program is over."""
+
 TIME_OUT = "time-out"
 """The aspect of a divergence that is a program not coming to its end."""
 
@@ -86,7 +89,7 @@ def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tu
     except Exception as error:  # noqa: BLE001 - whatever a driver raises while closing is an observation
         crash = _crash(error)
     finally:
-        _close(clients)
+        _close(clients, min(limit, CLOSE_LIMIT))
     done = program.operations[: len(outcomes)]
     if len(outcomes) < len(program.operations):
         stopped: tuple[AnyOperation, ...] = (*done, program.operations[len(outcomes)])
@@ -102,11 +105,11 @@ def _crash(error: BaseException) -> Crashed:
     return Crashed(type(error).__name__, str(error))
 
 
-def _close(clients: list[Memory]) -> None:
+def _close(clients: list[Memory], limit: float) -> None:
     """Close what may still be open; a second close does nothing, and a failing one was noted before."""
     for client in clients:
         try:
-            with time_limit(5):
+            with time_limit(limit):
                 client.close()
         except (TimeOut, Exception):  # noqa: BLE001
             continue

@@ -53,7 +53,7 @@ def matrix(result: Result, console: Console) -> None:
         table.add_row("", Text(FAMILIES.get(family, family), style="bold"))
         for clause in clauses:
             cells = [_cell(_verdict(backend, clause)) for backend in result.backends]
-            table.add_row(clause, Text(_statement(clause), style="dim"), *cells)
+            table.add_row(clause, Text(_title(clause), style="dim"), *cells)
     console.print(table)
 
 
@@ -73,8 +73,8 @@ def _verdict(backend: BackendResult, clause: str) -> Verdict:
     return backend.clauses[clause].verdict if clause in backend.clauses else "not-run"
 
 
-def _statement(clause: str) -> str:
-    return CLAUSES[clause].statement if clause in CLAUSES else ""
+def _title(clause: str) -> str:
+    return CLAUSES[clause].title if clause in CLAUSES else ""
 
 
 def failures(result: Result, console: Console, cases: str) -> None:
