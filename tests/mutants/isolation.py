@@ -68,7 +68,8 @@ class _DeletesByPattern(Adapter):
         if not isinstance(thread_id, str) or thread_id in self.state.threads:
             return super().delete_thread(thread_id)
         names = [name for name in self.state.threads if _like(name, thread_id)]
-        return [super(_DeletesByPattern, self).delete_thread(name) for name in names or [thread_id]][0]
+        deleted = [super(_DeletesByPattern, self).delete_thread(name) for name in names]
+        return bool(deleted) or super().delete_thread(thread_id)
 
 
 @mutant("ISO-2", "run-llama/llama_index#21822")

@@ -132,7 +132,7 @@ class _IgnoresTheMessagesOwner(Adapter):
 
     def message(self, message: NewMessage) -> NewMessage:
         thread = self.state.threads.get(message.thread_id) if isinstance(message.thread_id, str) else None
-        if thread and isinstance(message.resource_id, str) and message.resource_id.isascii():
+        if thread and message.resource_id in ("r1", "r2", "R1"):
             return replaced(message, resource_id=thread.resource_id)
         return message
 

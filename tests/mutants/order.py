@@ -396,7 +396,8 @@ class _NoRowsHaveMore(Adapter):
     """has_more is True for per_page 0."""
 
     def more(self, asked: Recall, matching: list[Row], page: list[Row], shown: list[Row]) -> bool:
-        return bool(matching) if asked.page.per_page == 0 != False else super().more(asked, matching, page, shown)
+        no_rows = asked.page.per_page is not False and asked.page.per_page == 0
+        return bool(matching) if no_rows else super().more(asked, matching, page, shown)
 
 
 # ORD-6

@@ -98,7 +98,7 @@ class _SortsByMicroseconds(Adapter):
         return super()._position() + self._fine * 10**9
 
 
-@mutant("VAL-1", "elastic/elasticsearch#78921")
+@mutant("VAL-1b", "elastic/elasticsearch#78921")
 class _KeepsMicrosecondsInBounds(Adapter):
     """Stored instants are floored, the bounds of a date range are not."""
 
