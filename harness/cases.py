@@ -20,6 +20,7 @@ from .engine import Engine, Namespaces
 from .execution import TIME_LIMIT, Execution, execute
 from .exits import UsageProblem
 from .plain import plain
+from .programs import check_forms
 
 DEFAULT_FOLDER = Path(".memassay") / "cases"
 
@@ -105,9 +106,8 @@ def _decoded(path: Path, kind: type[T]) -> T:
 
 def _check(path: Path, program: Program) -> None:
     try:
-        for operation in program.operations:
-            operation.arguments()
-    except (FormError, TypeError, AttributeError) as error:
+        check_forms(program)
+    except FormError as error:
         raise UsageProblem(f"{path} holds a form that cannot be read: {error}", hint="see spec/forms.py") from None
 
 

@@ -16,6 +16,7 @@ from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
 from .execution import TIME_OUT, Execution, execute, execute_in
 from .plain import side_by_side
+from .programs import cut
 from .shrink import MAX_RUNS, shrink
 
 
@@ -45,7 +46,7 @@ class Sighting(msgspec.Struct):
     @property
     def cut(self) -> Program:
         """The program as far as the deviation."""
-        return msgspec.structs.replace(self.program, operations=self.program.operations[: self.divergence.index + 1])
+        return cut(self.program, self.divergence.index)
 
 
 def note(

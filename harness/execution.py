@@ -9,7 +9,7 @@ import msgspec
 from ..spec.divergence import Divergence
 from ..spec.interpreter import Crashed, Interpreter, Open, Outcome, Transcript
 from ..spec.judge import MAIN_CLAUSE, judge
-from ..spec.program import AnyOperation, Program, Reopen, Together
+from ..spec.program import AnyOperation, Program, Reopen
 from ..spec.protocols import Memory, Runtime
 from ..spec.types import MemoryConfig
 from .engine import Engine, Namespaces
@@ -58,12 +58,6 @@ def execute_in(namespaces: Namespaces, engine: Engine, program: Program, limit: 
         if execution.timed_out:
             namespaces.retire()
         return execution
-
-
-def needs(program: Program) -> frozenset[str]:
-    """The capabilities without which the program cannot be run at all."""
-    several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
-    return frozenset({"concurrent_clients"} if several else ())
 
 
 def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tuple[Program, Transcript, bool]:

@@ -18,7 +18,8 @@ from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
-from .execution import TIME_LIMIT, execute_in, needs
+from .execution import TIME_LIMIT, execute_in
+from .programs import needs
 from .zone import hostile_zone
 
 MAX_TIME_OUTS = 3

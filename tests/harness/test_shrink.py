@@ -224,3 +224,8 @@ def test_a_tree_with_an_unknown_form_is_no_program():
 
 def test_a_tree_without_a_required_field_is_no_program():
     assert read({"operations": [{"op": "get_thread"}]}) is None
+
+
+def test_a_branch_with_an_unreadable_form_is_no_program():
+    branch = {"op": "save_messages", "messages": [{"id": "m"}]}
+    assert read({"operations": [{"op": "together", "operations": [branch]}]}) is None
