@@ -179,6 +179,7 @@ def verify(
         for path in (json_file, junit_file):
             if path is not None:
                 _writable(path)
+        _writable_folder(cases_folder)
         out = Output()
         if allowed is not None:
             examples = budget.affordable(plan, plan.level, seed, allowed)
@@ -429,3 +430,10 @@ def _writable(path: Path) -> None:
             pass
     except OSError as error:
         raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
+
+
+def _writable_folder(folder: Path) -> None:
+    """The same for a folder, which need not exist yet. Raises UsageProblem."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UsageProblem(f"{folder} cannot be written to", hint="choose another folder with --cases")

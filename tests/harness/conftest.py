@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +14,20 @@ HERE = str(Path(__file__).parent)
 if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
-from harness_support import corpus_of, process_environment  # noqa: E402
+from harness_support import Cli, Hold, corpus_of, process_environment  # noqa: E402
+from memassay.harness import events  # noqa: E402
+from memassay.harness.artefact import Result  # noqa: E402
 from memassay.harness.runner import Plan, Target, verify  # noqa: E402
+from memassay.spec.program import Program  # noqa: E402
 
 
 @pytest.fixture
-def hold():
+def hold() -> Hold:
     """Hold a backend to programs: `hold(backend, programs, **plan)` is its result."""
 
-    def run(backend, programs, emit=lambda event: None, **plan):
+    def run(
+        backend: Any, programs: Iterable[Program], emit: Callable[[events.Event], None] = events.ignore, **plan: Any
+    ) -> Result:
         plan.setdefault("targets", [Target("fake", backend)])
         return verify(Plan(**plan), corpus_of(*programs), emit)
 
@@ -28,10 +35,10 @@ def hold():
 
 
 @pytest.fixture
-def memassay(tmp_path):
+def memassay(tmp_path: Path) -> Cli:
     """Run the command line in an empty directory; `memory_fakes` can be imported there."""
 
-    def run(*arguments, **environment):
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "memassay", *map(str, arguments)],
             cwd=tmp_path,

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from memassay.harness import artefact
 from memassay.harness.corpus import Corpus, Entry
 from memassay.spec.facts import survey
 from memassay.spec.program import CreateThread, Observe, Program, Recall, SaveMessages
+
+Hold = Callable[..., artefact.Result]
+"""The fixture `hold`."""
+
+Done = CompletedProcess[str]
+Cli = Callable[..., Done]
+"""The fixture `memassay`."""
 
 HERE = str(Path(__file__).parent)
 

@@ -5,82 +5,107 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 from memassay.backends.provision import Endpoint, EngineUnavailable
 from memassay.spec.capabilities import Capabilities
+from memassay.spec.protocols import Memory, Runtime
 from memassay.spec.reference import Model, State
+from memassay.spec.types import MemoryConfig, RecallResult
 
 SECRET = "hunter2-hunter2"
 
 
+Recall = Callable[..., RecallResult]
+
+
 class Correct:
-    """The model, with what was dropped on record."""
+    """The model, with what was opened and dropped on record."""
 
     name = "correct"
-    memory = Model
 
-    def __init__(self):
-        self.states = {}
-        self.opened = []
-        self.dropped = []
+    def __init__(self) -> None:
+        self.states: dict[str, State] = {}
+        self.opened: list[str] = []
+        self.dropped: list[str] = []
 
-    def capabilities(self, url):
+    def capabilities(self, url: str) -> Capabilities:
         return Capabilities()
 
-    def version(self, url):
+    def version(self, url: str) -> str:
         return "1.2.3"
 
-    def open_memory(self, url, namespace, runtime, config):
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         if namespace not in self.states:
             self.opened.append(namespace)
-        return self.memory(runtime, config, self.states.setdefault(namespace, State()))
+        return Store(self, runtime, config, self.states.setdefault(namespace, State()))
 
-    def drop_namespace(self, url, namespace):
+    def drop_namespace(self, url: str, namespace: str) -> None:
         self.states.pop(namespace, None)
         self.dropped.append(namespace)
 
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        """What a recall with per_page 1 does; `recall` is the right answer."""
+        return recall()
 
-class _Miscounting(Model):
-    def recall(self, thread_id, **given):
-        found = super().recall(thread_id, **given)
-        return msgspec.structs.replace(found, total=found.total + 1) if given.get("per_page") == 1 else found
+    def close(self) -> None:
+        """What closing a client does."""
+
+
+class Store(Model):
+    """The model, but for what its backend does at pages of one row and at the close."""
+
+    def __init__(self, backend: Correct, runtime: Runtime, config: MemoryConfig, state: State) -> None:
+        super().__init__(runtime, config, state)
+        self.backend = backend
+
+    def recall(self, *given: Any, **named: Any) -> RecallResult:
+        def right() -> RecallResult:
+            return Model.recall(self, *given, **named)
+
+        return self.backend.page_of_one(right) if named.get("per_page") == 1 else right()
+
+    def close(self) -> None:
+        self.backend.close()
+
+
+def off_by_one(found: RecallResult) -> RecallResult:
+    return msgspec.structs.replace(found, total=found.total + 1)
+
+
+def wait_forever() -> None:
+    threading.Event().wait()
 
 
 class Miscounting(Correct):
     """Pages of one row have a total that is one too many."""
 
     name = "miscounting"
-    memory = _Miscounting
 
-
-class _Crashing(Model):
-    def recall(self, thread_id, **given):
-        if given.get("per_page") == 1:
-            raise RuntimeError(f"cannot reach postgresql://me:{SECRET}@host/db")
-        return super().recall(thread_id, **given)
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        return off_by_one(recall())
 
 
 class Crashing(Correct):
-    """Pages of one row raise what the specification does not name."""
+    """Pages of one row raise what the specification does not name, with a password in it."""
 
     name = "crashing"
-    memory = _Crashing
 
-
-class _Hanging(Model):
-    def recall(self, thread_id, **given):
-        if given.get("per_page") == 1:
-            threading.Event().wait()
-        return super().recall(thread_id, **given)
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        raise RuntimeError(f"password {SECRET} was refused")
 
 
 class Hanging(Correct):
     """Pages of one row never come."""
 
     name = "hanging"
-    memory = _Hanging
+
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        wait_forever()
+        return recall()
 
 
 class HangingOnClose(Correct):
@@ -88,9 +113,8 @@ class HangingOnClose(Correct):
 
     name = "hanging_on_close"
 
-    class memory(Model):
-        def close(self):
-            threading.Event().wait()
+    def close(self) -> None:
+        wait_forever()
 
 
 class FailingOnClose(Correct):
@@ -98,9 +122,8 @@ class FailingOnClose(Correct):
 
     name = "failing_on_close"
 
-    class memory(Model):
-        def close(self):
-            raise RuntimeError("cannot close")
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
 
 
 class Flaky(Correct):
@@ -108,44 +131,29 @@ class Flaky(Correct):
 
     name = "flaky"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.calls = 0
 
-    def open_memory(self, url, namespace, runtime, config):
-        backend = self
-
-        class memory(Model):
-            def recall(self, thread_id, **given):
-                found = super().recall(thread_id, **given)
-                if given.get("per_page") != 1:
-                    return found
-                backend.calls += 1
-                return msgspec.structs.replace(found, total=found.total + (backend.calls % 3 == 1))
-
-        return memory(runtime, config, self.states.setdefault(namespace, State()))
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        self.calls += 1
+        return off_by_one(recall()) if self.calls % 3 == 1 else recall()
 
 
-class Dying(Crashing):
-    """The first crash is also the end of the engine."""
+class Dying(Correct):
+    """The first page of one row is the end of the engine."""
 
     name = "dying"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.dead = False
-        backend = self
 
-        class memory(Model):
-            def recall(self, thread_id, **given):
-                backend.dead = backend.dead or given.get("per_page") == 1
-                if backend.dead:
-                    raise ConnectionError("gone")
-                return super().recall(thread_id, **given)
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        self.dead = True
+        raise ConnectionError("gone")
 
-        self.memory = memory
-
-    def version(self, url):
+    def version(self, url: str) -> str:
         if self.dead:
             raise ConnectionError("gone")
         return "1.2.3"
@@ -156,27 +164,22 @@ class Interrupting(Correct):
 
     name = "interrupting"
 
-    class memory(Model):
-        def recall(self, thread_id, **given):
-            if given.get("per_page") == 1:
-                raise KeyboardInterrupt
-            return super().recall(thread_id, **given)
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        raise KeyboardInterrupt
 
 
-class Waiting(Hanging):
+class Waiting(Correct):
     """Says when it waits for the Ctrl-C, and writes down what is dropped."""
 
     name = "waiting"
 
-    class memory(Model):
-        def recall(self, thread_id, **given):
-            if given.get("per_page") == 1:
-                sys.stdout.write("waiting\n")
-                sys.stdout.flush()
-                threading.Event().wait()
-            return super().recall(thread_id, **given)
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        sys.stdout.write("waiting\n")
+        sys.stdout.flush()
+        wait_forever()
+        return recall()
 
-    def drop_namespace(self, url, namespace):
+    def drop_namespace(self, url: str, namespace: str) -> None:
         super().drop_namespace(url, namespace)
         with open(os.environ["DROPPED"], "a", encoding="utf-8") as file:
             file.write(namespace + "\n")
@@ -187,11 +190,11 @@ class Resetting(Correct):
 
     name = "resetting"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.reset = []
+        self.reset: list[str] = []
 
-    def reset_namespace(self, url, namespace):
+    def reset_namespace(self, url: str, namespace: str) -> None:
         self.states[namespace] = State()
         self.reset.append(namespace)
 
@@ -201,7 +204,7 @@ class Cluttered(Correct):
 
     name = "cluttered"
 
-    def drop_namespace(self, url, namespace):
+    def drop_namespace(self, url: str, namespace: str) -> None:
         raise RuntimeError("permission denied")
 
 
@@ -210,22 +213,24 @@ class Lonely(Correct):
 
     name = "lonely"
 
-    def capabilities(self, url):
+    def capabilities(self, url: str) -> Capabilities:
         return Capabilities(concurrent_clients=False, durable=False)
 
 
-class _Way:
-    def __init__(self, reason=None, error=None):
+class Way:
+    """A provisioner that starts nothing and counts."""
+
+    def __init__(self, reason: str | None = None, error: str = "") -> None:
         self.reason = reason
         self.error = error
         self.running = 0
-        self.given = []
+        self.given: list[str | None] = []
 
-    def missing(self):
+    def missing(self) -> str | None:
         return self.reason
 
     @contextmanager
-    def start(self, url):
+    def start(self, url: str | None) -> Generator[Endpoint]:
         self.given.append(url)
         if self.error:
             raise EngineUnavailable(self.error)
@@ -241,13 +246,9 @@ class Provisioned(Correct):
 
     name = "provisioned"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.provisioners = {
-            "docker": _Way(reason="no daemon"),
-            "embedded": _Way(),
-            "url": _Way(),
-        }
+        self.provisioners = {"docker": Way(reason="no daemon"), "embedded": Way(), "url": Way()}
 
 
 class Unstartable(Correct):
@@ -255,9 +256,9 @@ class Unstartable(Correct):
 
     name = "unstartable"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.provisioners = {"embedded": _Way(error="port 5432 is taken")}
+        self.provisioners = {"embedded": Way(error="port 5432 is taken")}
 
 
 class Unavailable(Correct):
@@ -265,21 +266,24 @@ class Unavailable(Correct):
 
     name = "unavailable"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.provisioners = {"docker": _Way(reason="no daemon"), "url": _Way()}
+        self.provisioners = {"docker": Way(reason="no daemon"), "url": Way()}
 
 
-class Confiding(Provisioned):
-    """Its errors quote the URL."""
+class Confiding(Crashing):
+    """Has an engine, and errors that quote its password."""
 
     name = "confiding"
-    memory = _Crashing
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.provisioners = {"url": Way()}
 
 
 class Incomplete:
     """No backend at all."""
 
 
-def broken():
+def broken() -> None:
     raise ValueError("this factory does not work")

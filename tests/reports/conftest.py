@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from memassay.harness.artefact import BackendResult, Case, ClauseResult, Corpus, Finding, Found, Result, Run
+from memassay.harness.artefact import BackendResult, Case, ClauseResult, Corpus, Finding, Found, Result, Run, Verdict
 from memassay.spec.clauses import CLAUSES
 from memassay.spec.divergence import Signature
 from memassay.spec.program import Observe, Program, Recall
@@ -13,11 +15,11 @@ from rich.console import Console
 
 
 @pytest.fixture
-def finding():
+def finding() -> Callable[..., Finding]:
     """A finding: `finding(got=…, …)` changes its case."""
 
-    def make(verdict="fail", **changed):
-        given = {
+    def make(verdict: Verdict = "fail", **changed: Any) -> Finding:
+        given: dict[str, Any] = {
             "signature": Signature("ORD-5", "total", "recall"),
             "statement": "total counts the rows",
             "program": Program(operations=(Observe(), Recall(thread_id="t1", per_page=1))),
@@ -35,12 +37,23 @@ def finding():
 
 
 @pytest.fixture
-def result():
+def result() -> Callable[..., Result]:
     """A result of one backend: `result({"ORD-5": ClauseResult(…)}, name=…)`; other clauses pass."""
 
-    def make(clauses=None, *, selected=("ORD-4", "ORD-5"), interrupted=False, **backend):
+    def make(
+        clauses: dict[str, ClauseResult] | None = None,
+        *,
+        selected: tuple[str, ...] = ("ORD-4", "ORD-5"),
+        interrupted: bool = False,
+        **backend: Any,
+    ) -> Result:
         verdicts = {name: ClauseResult(verdict="pass" if name in selected else "not-run") for name in CLAUSES}
-        given = {"name": "store", "engine": "1.0", "programs": 1234, "clauses": verdicts | (clauses or {})}
+        given: dict[str, Any] = {
+            "name": "store",
+            "engine": "1.0",
+            "programs": 1234,
+            "clauses": verdicts | (clauses or {}),
+        }
         return Result(
             memassay="0",
             python="3",
@@ -57,10 +70,10 @@ def result():
 
 
 @pytest.fixture
-def printed():
+def printed() -> Callable[..., str]:
     """What a report prints on 80 columns."""
 
-    def run(report, *arguments, width=80, **given):
+    def run(report: Callable[..., None], *arguments: Any, width: int = 80, **given: Any) -> str:
         out = io.StringIO()
         report(*arguments, Console(file=out, width=width), **given)
         return out.getvalue()
