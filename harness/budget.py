@@ -8,8 +8,9 @@ import time
 from ..spec.clauses import Level
 from . import corpus
 from .engine import Namespaces, start
-from .execution import execute_in, needs
+from .execution import execute_in
 from .exits import UsageProblem
+from .programs import needs
 from .runner import Plan
 from .zone import hostile_zone
 

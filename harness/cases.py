@@ -20,6 +20,7 @@ from .engine import Engine, Namespaces
 from .execution import TIME_LIMIT, Execution, execute
 from .exits import UsageProblem
 from .plain import plain
+from .programs import check_forms
 
 DEFAULT_FOLDER = Path(".memassay") / "cases"
 
@@ -105,9 +106,8 @@ def _decoded(path: Path, kind: type[T]) -> T:
 
 def _check(path: Path, program: Program) -> None:
     try:
-        for operation in program.operations:
-            operation.arguments()
-    except (FormError, TypeError, AttributeError) as error:
+        check_forms(program)
+    except FormError as error:
         raise UsageProblem(f"{path} holds a form that cannot be read: {error}", hint="see spec/forms.py") from None
 
 
@@ -117,6 +117,8 @@ def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TI
     for _ in range(RERUNS):
         with namespaces.fresh() as namespace:
             executions.append(execute(engine, namespace, case.program, limit))
+    if any(divergence.crashed for execution in executions for divergence in execution.divergences):
+        engine.check()
     failing = [execution for execution in executions if execution.divergences]
     if not failing:
         return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))
@@ -140,7 +142,7 @@ def in_words(case: Case, replayed: Replay) -> str:
 
 def steps(program: Program, execution: Execution, engine: Engine) -> tuple[Step, ...]:
     """The store's outcomes beside the model's, as plain values."""
-    expected = expect(program, durable=engine.capabilities.durable)
+    expected = expect(program, engine.capabilities)
     return tuple(
         Step(
             operation=str(operation),

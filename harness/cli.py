@@ -64,7 +64,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
     try:
-        app()
+        app(prog_name="memassay")
     except BrokenPipeError:
         _silence()
         sys.exit(Exit.BROKEN_PIPE)
@@ -108,7 +108,7 @@ def _root(
     pass
 
 
-Backends = Annotated[list[str], typer.Argument(metavar="BACKEND...", help="A registered name, or module:Factory.")]
+Backends = Annotated[list[str], typer.Argument(metavar="BACKEND", help="A registered name, or module:Factory.")]
 Provision = Annotated[
     str, typer.Option(metavar="METHOD", help="How engines are had: auto, or a method that `memassay doctor` lists.")
 ]
@@ -179,11 +179,14 @@ def verify(
         for path in (json_file, junit_file):
             if path is not None:
                 _writable(path)
+        _writable_folder(cases_folder)
         out = Output()
         if allowed is not None:
             examples = budget.affordable(plan, plan.level, seed, allowed)
             out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
-        result = _run(plan, seed, examples)
+        with Display(out) as display:
+            programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+            result = runner.verify(plan, programs, display)
         result = cases.keep(result, cases_folder)
         if json_file is not None:
             json_file.write_bytes(artefact.encode(result))
@@ -191,12 +194,6 @@ def verify(
             junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
         _report(result, out, cases_folder)
         raise typer.Exit(exits.of(result))
-
-
-def _run(plan: runner.Plan, seed: int, examples: int | None) -> Result:
-    with Display(Output(stderr=True)) as display:
-        programs = corpus.build(plan.level, seed, examples, progress=display.generating)
-        return runner.verify(plan, programs, display)
 
 
 def _report(result: Result, out: Console, cases_folder: Path) -> None:
@@ -218,7 +215,7 @@ Examples:
 """
 )
 def clauses(
-    clause: Annotated[str | None, typer.Argument(metavar="[ID]", help="A clause, or a family.")] = None,
+    clause: Annotated[str | None, typer.Argument(metavar="ID", help="A clause, or a family.")] = None,
 ) -> None:
     """See the help above."""
     with user_errors():
@@ -244,7 +241,7 @@ Examples:
     )
 )
 def replay(
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Case files, or folders of them.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR", help="Case files, or folders of them.")],
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="BACKEND", help="Instead of the backend it was found on.")
     ] = None,
@@ -391,7 +388,7 @@ def _load(name: str) -> Any:
     except Exception as error:
         raise UsageProblem(
             f"{name} cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"try: python -c 'import {name.partition(':')[0]}'",
+            hint=f"see python -c 'import {name.partition(':')[0]}'",
         ) from error
 
 
@@ -433,3 +430,10 @@ def _writable(path: Path) -> None:
             pass
     except OSError as error:
         raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
+
+
+def _writable_folder(folder: Path) -> None:
+    """The same for a folder, which need not exist yet. Raises UsageProblem."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UsageProblem(f"{folder} cannot be written to", hint="choose another folder with --cases")

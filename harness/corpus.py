@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
@@ -12,14 +12,15 @@ import msgspec
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from ..spec.capabilities import Capabilities
 from ..spec.clauses.model import Level
 from ..spec.facts import survey
-from ..spec.program import Program
+from ..spec.program import CloneThread, ListClones, Program
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
 
 ROUNDS = 6
-"""Hypothesis repeats itself: about a quarter of what it draws was drawn before."""
+"""How often more is drawn where draws repeated themselves."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -148,3 +149,31 @@ def _distinct(programs: Iterable[tuple[str, Program]]) -> dict[str, tuple[str, P
 def keep_hypothesis_tidy(folder: str) -> None:
     """Hypothesis keeps a cache of constants in the working directory unless told otherwise."""
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
+
+
+def surveyed(entries: Sequence[Entry], capabilities: Capabilities) -> tuple[Entry, ...]:
+    """The entries with the facts they show on a store that can do what `capabilities` say."""
+    return tuple(
+        msgspec.structs.replace(entry, facts=_survey(entry.program, capabilities))
+        if _depends(entry.program) or not capabilities.storage
+        else entry
+        for entry in entries
+    )
+
+
+_surveys: dict[tuple[str, Capabilities], frozenset[str]] = {}
+
+
+def _survey(program: Program, capabilities: Capabilities) -> frozenset[str]:
+    key = program.hash, capabilities
+    if key not in _surveys:
+        _surveys[key] = survey(program, capabilities)
+    return _surveys[key]
+
+
+def _depends(program: Program) -> bool:
+    """Whether what a program shows depends on what the store can do."""
+    return bool(program.embedder) or any(
+        operation.target == "index" or isinstance(operation, CloneThread | ListClones)
+        for operation in program.operations
+    )

@@ -16,6 +16,7 @@ from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
 from .execution import TIME_OUT, Execution, execute, execute_in
 from .plain import side_by_side
+from .programs import cut
 from .shrink import MAX_RUNS, shrink
 
 
@@ -45,7 +46,7 @@ class Sighting(msgspec.Struct):
     @property
     def cut(self) -> Program:
         """The program as far as the deviation."""
-        return msgspec.structs.replace(self.program, operations=self.program.operations[: self.divergence.index + 1])
+        return cut(self.program, self.divergence.index)
 
 
 def note(
@@ -140,23 +141,25 @@ class Settler:
         shown = self._fresh(shrunk.program, wanted)
         if shown is None:
             return self._finding(program, wanted, reproduced)
-        return self._finding(shrunk.program, shown, reproduced, minimal=shrunk.minimal)
+        return self._finding(shown.program, shown.divergence, reproduced, minimal=shrunk.minimal)
 
     def _reruns(self, program: Program, wanted: Divergence) -> int:
         return sum(self._fresh(program, wanted) is not None for _ in range(RERUNS))
 
-    def _fresh(self, program: Program, wanted: Divergence) -> Divergence | None:
+    def _fresh(self, program: Program, wanted: Divergence) -> Sighting | None:
         with self._namespaces.fresh() as namespace:
             return self._match(execute(self._engine, namespace, program, self._time_limit), wanted)
 
-    def _leased(self, program: Program, wanted: Divergence) -> Divergence | None:
+    def _leased(self, program: Program, wanted: Divergence) -> Sighting | None:
         limit = min(self._time_limit, self._limits.seconds)
         return self._match(execute_in(self._namespaces, self._engine, program, limit), wanted)
 
-    def _match(self, execution: Execution, wanted: Divergence) -> Divergence | None:
+    def _match(self, execution: Execution, wanted: Divergence) -> Sighting | None:
+        """The wanted finding, if the execution shows it, in the program as it was run."""
         if any(divergence.crashed for divergence in execution.divergences):
             self._engine.check()
-        return find(execution.divergences, wanted, self._reported)
+        shown = find(execution.divergences, wanted, self._reported)
+        return None if shown is None else Sighting(execution.program, shown, set())
 
     def _finding(
         self, program: Program, shown: Divergence, reproduced: int | None = None, *, minimal: bool = False

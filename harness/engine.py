@@ -14,7 +14,6 @@ import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
 from ..spec.capabilities import Capabilities
-from ..spec.interpreter import Open
 from ..spec.protocols import Backend
 from .exits import UsageProblem
 from .redact import Redactor
@@ -43,10 +42,6 @@ class Engine(msgspec.Struct, frozen=True):
     version: str
     capabilities: Capabilities
     redactor: Redactor
-
-    def opener(self, namespace: str) -> Open:
-        """How the interpreter opens clients of a namespace."""
-        return lambda runtime, config: self.backend.open_memory(self.endpoint.url, namespace, runtime, config)
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""

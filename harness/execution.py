@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from ..spec.divergence import Divergence
-from ..spec.interpreter import Crashed, Interpreter, Open, Outcome, Transcript
+from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript
 from ..spec.judge import MAIN_CLAUSE, judge
-from ..spec.program import AnyOperation, Program, Reopen, Together
-from ..spec.protocols import Memory, Runtime
+from ..spec.program import AnyOperation, Program, Reopen
+from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import MemoryConfig
 from .engine import Engine, Namespaces
 from .timing import TimeOut, time_limit
 
 TIME_LIMIT = 60.0
 """Seconds a program may take."""
+
+CLOSE_LIMIT = 5.0
+"""Seconds that closing a client may take once its program is over."""
 
 TIME_OUT = "time-out"
 """The aspect of a divergence that is a program not coming to its end."""
@@ -38,11 +42,10 @@ class Execution(msgspec.Struct, frozen=True):
 
 def execute(engine: Engine, namespace: str, program: Program, limit: float = TIME_LIMIT) -> Execution:
     """Run the program in an empty namespace and judge what it did there."""
-    durable = engine.capabilities.durable
     began = time.perf_counter()
-    ran, transcript, timed_out = _run(program, engine.opener(namespace), durable, limit)
+    ran, transcript, timed_out = _run(program, _Opened(engine, namespace), limit)
     seconds = time.perf_counter() - began
-    divergences = judge(ran, transcript, durable=durable)
+    divergences = judge(ran, transcript, engine.capabilities)
     if timed_out:
         divergences = _with_time_out(ran, divergences, limit)
     return Execution(ran, transcript, divergences, seconds)
@@ -57,27 +60,37 @@ def execute_in(namespaces: Namespaces, engine: Engine, program: Program, limit: 
         return execution
 
 
-def needs(program: Program) -> frozenset[str]:
-    """The capabilities without which the program cannot be run at all."""
-    several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
-    return frozenset({"concurrent_clients"} if several else ())
+class _Opened:
+    """A namespace of an engine that remembers the clients opened in it; implements interpreter.Namespace."""
+
+    def __init__(self, engine: Engine, namespace: str) -> None:
+        self.capabilities = engine.capabilities
+        self._engine = engine
+        self._namespace = namespace
+        self.clients: list[Memory | VectorIndex] = []
+
+    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See interpreter.Namespace."""
+        client = self._engine.backend.open_memory(self._engine.endpoint.url, self._namespace, runtime, config)
+        self.clients.append(client)
+        return client
+
+    def open_index(self, runtime: Runtime) -> VectorIndex:
+        """See interpreter.Namespace."""
+        client = self._engine.backend.open_index(self._engine.endpoint.url, self._namespace, runtime)
+        self.clients.append(client)
+        return client
 
 
-def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tuple[Program, Transcript, bool]:
+def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, Transcript, bool]:
     """The program as far as it came, its transcript, and whether time ran out.
 
     What stops it counts as a crash of the operation at hand; what stops the closing, of a reopen.
     """
-    clients: list[Memory] = []
-
-    def open_and_note(runtime: Runtime, config: MemoryConfig) -> Memory:
-        clients.append(open_client(runtime, config))
-        return clients[-1]
-
     outcomes: list[Outcome] = []
     timed_out = False
     try:
-        with time_limit(limit), Interpreter(open_and_note, program.options, durable=durable) as interpreter:
+        with time_limit(limit), Interpreter(program, namespace) as interpreter:
             for operation in program.operations:
                 outcomes.append(interpreter.step(operation))
         return program, tuple(outcomes), False
@@ -86,7 +99,7 @@ def _run(program: Program, open_client: Open, durable: bool, limit: float) -> tu
     except Exception as error:  # noqa: BLE001 - whatever a driver raises while closing is an observation
         crash = _crash(error)
     finally:
-        _close(clients)
+        _close(namespace.clients, min(limit, CLOSE_LIMIT))
     done = program.operations[: len(outcomes)]
     if len(outcomes) < len(program.operations):
         stopped: tuple[AnyOperation, ...] = (*done, program.operations[len(outcomes)])
@@ -102,11 +115,11 @@ def _crash(error: BaseException) -> Crashed:
     return Crashed(type(error).__name__, str(error))
 
 
-def _close(clients: list[Memory]) -> None:
+def _close(clients: Sequence[Memory | VectorIndex], limit: float) -> None:
     """Close what may still be open; a second close does nothing, and a failing one was noted before."""
     for client in clients:
         try:
-            with time_limit(5):
+            with time_limit(limit):
                 client.close()
         except (TimeOut, Exception):  # noqa: BLE001
             continue
@@ -117,5 +130,5 @@ def _with_time_out(program: Program, found: tuple[Divergence, ...], limit: float
     index = len(program.operations) - 1
     name = program.operations[index].name
     blamed = next((item.clause for item in found if item.index == index), MAIN_CLAUSE.get(name, "CAP-1"))
-    hung = Divergence(blamed, TIME_OUT, name, index, "an outcome", f"none after {limit:g} s", crashed=True)
+    hung = Divergence(blamed, TIME_OUT, name, index, f"an outcome within {limit:g} s", "none", crashed=True)
     return (*(item for item in found if item.index < index), hung)

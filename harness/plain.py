@@ -56,7 +56,7 @@ def side_by_side(expected: Any, got: Any) -> tuple[Form, Form]:
 
 def _first_difference(left: Form, right: Form) -> int:
     pairs = enumerate(zip(_items(left), _items(right), strict=False))
-    return next((i for i, (a, b) in pairs if a != b), len(_items(left)))
+    return next((i for i, (a, b) in pairs if a != b), min(len(_items(left)), len(_items(right))))
 
 
 def _cut(form: Form, around: int) -> Form:

@@ -39,15 +39,16 @@ class Display:
             case events.CorpusReady():
                 self._bar.close()
                 corpus = event.corpus
+                about = f"level {corpus.level}, seed {corpus.seed}"
                 some = "" if event.to_run == corpus.programs else f", {event.to_run:,} of them for these clauses"
-                self._say(f"corpus {corpus.hash}: {corpus.programs:,} programs, seed {corpus.seed}{some}")
+                self._say(f"{about}: {corpus.programs:,} programs, corpus {corpus.hash}{some}")
             case events.EngineStarting():
                 self._bar.update(f"{event.backend}: starting", 0, None, "")
             case events.EngineReady():
                 self._bar.close()
-                self._say(f"{event.backend} {event.engine} ({event.method}: {event.detail})")
+                self._say(f"{event.backend}: {event.engine} ({event.method}: {event.detail})")
             case events.ProgramRan():
-                found = f"{event.signatures} deviations" if event.signatures else ""
+                found = f"deviations: {event.signatures}" if event.signatures else ""
                 self._bar.update(event.backend, event.done, event.of, found)
             case events.SignatureFound():
                 self._say(f"{event.backend}: {event.signature}")
@@ -111,7 +112,8 @@ class _Lines:
         now = time.monotonic()
         if of is not None and now >= self._next:
             self._next = now + EVERY
-            self._console.print(Text(f"{what}: {done:,} of {of:,} {note}".rstrip()), soft_wrap=True)
+            told = f"{what}: {done:,} of {of:,}" + (f", {note}" if note else "")
+            self._console.print(Text(told), soft_wrap=True)
 
     def close(self) -> None:
         """Nothing to take down."""

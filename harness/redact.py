@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -10,8 +11,12 @@ HIDDEN = "***"
 SECRET_PARAMETERS = frozenset({"password", "passwd", "pwd", "token", "authtoken", "auth_token", "api_key", "apikey"})
 
 
+IN_A_URL = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#@]+(@)")
+"""The password of any URL."""
+
+
 class Redactor:
-    """Replaces the secrets of some URLs wherever they show up."""
+    """Replaces the secrets of some URLs wherever they show up, and the passwords of any other URL."""
 
     def __init__(self, urls: Iterable[str] = ()) -> None:
         found = {secret for url in urls for secret in _secrets(url)}
@@ -21,12 +26,10 @@ class Redactor:
         """The text without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        return text
+        return IN_A_URL.sub(rf"\1{HIDDEN}\2", text)
 
     def value(self, value: Any) -> Any:
         """A plain value without secrets, keys included."""
-        if not self._secrets:
-            return value
         match value:
             case str():
                 return self.text(value)

@@ -15,16 +15,17 @@ from ..spec.divergence import Signature
 from ..spec.protocols import Backend
 from . import artefact, events, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
-from .corpus import Corpus, Entry
+from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
-from .execution import TIME_LIMIT, execute_in, needs
+from .execution import TIME_LIMIT, execute_in
+from .programs import needs
 from .zone import hostile_zone
 
 MAX_TIME_OUTS = 3
 """Programs that may hang before the engine is given up."""
 
-DIED = "the engine died"
+DIED = "the engine failed"
 FAIL_FAST = "stopped at the first failure"
 INTERRUPTED = "interrupted"
 NOT_STARTED = "the engine did not start"
@@ -134,6 +135,7 @@ class _Verification:
             with start(self._name, self._backend, self._plan.method, self._plan.urls) as engine:
                 endpoint = engine.endpoint
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
+                self._entries = surveyed(self._entries, engine.capabilities)
                 self._on(engine)
         except EngineUnavailable as error:
             self._error, self.stopped = str(error), NOT_STARTED

@@ -16,6 +16,7 @@ import msgspec
 from ..spec.forms import FormError
 from ..spec.interpreter import START
 from ..spec.program import Program
+from .programs import check_forms
 
 MAX_RUNS = 400
 """Questions asked before the shrinker gives up."""
@@ -179,10 +180,8 @@ def read(tree: Json) -> Program | None:
     """The program a JSON form stands for; None when there is none, or one of its forms cannot be read."""
     try:
         program = msgspec.convert(tree, Program)
-        for operation in program.operations:
-            operation.arguments()
-            list(operation.threads())
-    except (msgspec.ValidationError, FormError, TypeError, ValueError, AttributeError, OverflowError):
+        check_forms(program)
+    except (msgspec.ValidationError, FormError):
         return None
     return program
 

@@ -12,17 +12,17 @@ from .terminal import FAMILIES
 
 
 def listing(families: Mapping[str, tuple[Clause, ...]], console: Console) -> None:
-    """Id, level and statement, by family."""
+    """Id, level and title, by family."""
     for family, clauses in families.items():
         console.print(Text(FAMILIES.get(family, family), style="bold"))
         for clause in clauses:
-            line = Text(f"  {clause.id:8}{clause.level:10}{clause.statement}")
+            line = Text(f"  {clause.id:8}{clause.level:10}{clause.title}")
             console.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def detail(clause: Clause, console: Console) -> None:
     """All there is to know about one clause."""
-    console.print(Text(f"{clause.id} ({clause.level})", style="bold"))
+    console.print(Text(f"{clause.id} {clause.title} (level {clause.level})", style="bold"))
     console.print(Text(clause.statement))
     console.print(Text(f"source: {clause.source}"))
     if clause.requires:

@@ -53,7 +53,7 @@ def matrix(result: Result, console: Console) -> None:
         table.add_row("", Text(FAMILIES.get(family, family), style="bold"))
         for clause in clauses:
             cells = [_cell(_verdict(backend, clause)) for backend in result.backends]
-            table.add_row(clause, Text(_statement(clause), style="dim"), *cells)
+            table.add_row(clause, Text(_title(clause), style="dim"), *cells)
     console.print(table)
 
 
@@ -73,8 +73,8 @@ def _verdict(backend: BackendResult, clause: str) -> Verdict:
     return backend.clauses[clause].verdict if clause in backend.clauses else "not-run"
 
 
-def _statement(clause: str) -> str:
-    return CLAUSES[clause].statement if clause in CLAUSES else ""
+def _title(clause: str) -> str:
+    return CLAUSES[clause].title if clause in CLAUSES else ""
 
 
 def failures(result: Result, console: Console, cases: str) -> None:
@@ -97,11 +97,8 @@ def inconclusive(result: Result, console: Console) -> None:
     for backend in result.backends:
         for verdict in ("vacuous", "unsupported", "not-run"):
             for reason, clauses in _by_reason(result, backend, verdict).items():
-                console.print(
-                    Text.assemble(
-                        (f"{verdict}  ", STYLES[verdict]), f"{', '.join(clauses)} on {backend.name}: {reason}"
-                    )
-                )
+                told = f"{', '.join(clauses)} on {backend.name}: {reason}"
+                console.print(Text.assemble((f"{verdict}  ", STYLES[verdict]), told), soft_wrap=True)
 
 
 def _by_reason(result: Result, backend: BackendResult, verdict: Verdict) -> dict[str, list[str]]:
@@ -115,7 +112,7 @@ def _by_reason(result: Result, backend: BackendResult, verdict: Verdict) -> dict
 def summary(result: Result, console: Console) -> None:
     """One line a backend, with denominators."""
     for backend in result.backends:
-        console.print(Text(summary_line(result, backend), style="bold"))
+        console.print(Text(summary_line(result, backend), style="bold"), soft_wrap=True)
     if result.interrupted:
         console.print(Text("interrupted: these results are partial", style="bold yellow"))
 
@@ -125,10 +122,9 @@ def summary_line(result: Result, backend: BackendResult) -> str:
     shown = [clause for clause in CLAUSES if clause in result.selected or _verdict(backend, clause) in FAILING]
     verdicts = Counter(_verdict(backend, clause) for clause in shown)
     rest = [f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "pass"]
-    engine = f" {backend.engine}" if backend.engine else ""
     ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
     skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
-    line = f"{backend.name}{engine}: {verdicts['pass']} of {len(shown)} clauses pass"
+    line = f"{backend.name}: {verdicts['pass']} of {len(shown)} clauses pass"
     return (
         line
         + (f", {', '.join(rest)}" if rest else "")

@@ -17,7 +17,8 @@ INDENT = "    "
 def side_by_side(steps: Iterable[Step], console: Console, *, store: str) -> None:
     """Operations; under one on which model and store disagree, both outcomes where they differ."""
     for step in steps:
-        console.print(Text(("  " if step.alike else "> ") + step.operation, style="" if step.alike else "bold"))
+        mark, style = ("  ", "") if step.alike else ("> ", "bold")
+        console.print(Text(mark + step.operation, style=style), soft_wrap=True)
         if step.alike:
             continue
         for path, expected, got in comparison(step.expected, step.got):
@@ -30,9 +31,8 @@ def side_by_side(steps: Iterable[Step], console: Console, *, store: str) -> None
 def replay(file: str, status: str, detail: str, steps: Iterable[Step], console: Console, *, store: str) -> None:
     """A replayed case: FIXED or STILL FAILS, and where it fails, how."""
     style = "green" if status == "FIXED" else "bold red"
-    console.print(
-        Text.assemble((status, style), f"  {file} on {store}{f': {detail}' if detail else ''}"), soft_wrap=True
-    )
+    where = f"  {file} on {store}" + (f": {detail}" if detail else "")
+    console.print(Text.assemble((status, style), where), soft_wrap=True)
     if status != "FIXED":
         side_by_side(steps, console, store=store)
 
@@ -40,7 +40,7 @@ def replay(file: str, status: str, detail: str, steps: Iterable[Step], console: 
 def outcomes(steps: Iterable[Step], console: Console) -> None:
     """Operations with the store's outcomes."""
     for step in steps:
-        console.print(Text(step.operation, style="bold"))
+        console.print(Text(step.operation, style="bold"), soft_wrap=True)
         _line(console, f"-> {show(step.got)}")
 
 

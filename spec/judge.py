@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
@@ -25,13 +26,26 @@ from .compare import equal, same
 from .divergence import Divergence
 from .embedders import LiteralEmbedder
 from .embedding import embed
-from .facts import parsed_list_threads, parsed_recall
-from .interpreter import Crashed, Interpreter, Outcome, Refused, Returned, Snapshot, Transcript, run, spoilt
+from .facts import ENGINE_WINDOW, parsed_list_threads, parsed_recall
+from .filters import Window
+from .interpreter import START, Crashed, Interpreter, Outcome, Refused, Returned, Snapshot, Transcript, run, spoilt
 from .judge_hits import Candidates, Fault, fault, ties_fault
 from .reference import Event, Model, ModelNamespace, Row
 from .reference_index import MODEL_CAPABILITIES, ModelIndex
 from .requests import ListThreads, Recall, embeds
-from .types import CloneResult, Hit, MemoryConfig, Message, RecallResult, Thread, ThreadPage, VectorHit
+from .types import (
+    CloneResult,
+    DateRange,
+    Hit,
+    MemoryConfig,
+    Message,
+    MessageUpdate,
+    NewMessage,
+    RecallResult,
+    Thread,
+    ThreadPage,
+    VectorHit,
+)
 
 MAIN_CLAUSE = {
     "create_thread": "THR-1",
@@ -100,7 +114,7 @@ class _Judge:
         self.events = self.namespace.events
         self.options: MemoryConfig = ops.config(program.options)
         self.model = Model(None, self.options, self.state, capabilities=capabilities)
-        self.index = ModelIndex(self.namespace.indexes, capabilities)
+        self.vectors = ModelIndex(self.namespace.indexes, capabilities)
         self.embedder = LiteralEmbedder(program.embedder)
         self.interpreter = Interpreter(program, self.namespace)
         self.accepted: set[int] = set()
@@ -114,9 +128,20 @@ class _Judge:
         self.seen: list[tuple[Recall, RecallResult]] = []
         self.queries: list[tuple[ops.QueryVectors, tuple[VectorHit, ...]]] = []
         self.recalls: dict[str, judge_hits.Recall] = {}
+        self.index = 0
+        """The operation at hand."""
+        self.ghosts: dict[str, set[str]] = {}
+        """By thread, rows already shown where the model can hold none: of a missing thread, or a second copy."""
+        self.strangers: set[str] = set()
+        """Threads already listed that no operation should have made."""
+        self.given_range: DateRange | None = None
+        """The date range of the recall at hand, as it was given."""
+        self.misdated: set[str] = set()
+        """Threads whose creation returned a wrong updated_at."""
 
     def run(self, transcript: Transcript) -> Iterator[Divergence]:
         for index, (operation, got) in enumerate(zip(self.program.operations, transcript, strict=False)):
+            self.index = index
             if operation.role == "read":
                 expected = self.interpreter.step(operation)
                 if self.synced:
@@ -145,7 +170,7 @@ class _Judge:
             return
         name = operation.name
         if not (isinstance(expected, Returned) and isinstance(got, Returned)):
-            clause = self.error_clause(operation, expected)
+            clause = self.error_clause(operation, expected, got)
             yield _divergence(clause, "error", name, index, expected, got)
             return
         if operation.target == "index":
@@ -159,14 +184,23 @@ class _Judge:
             return
         if isinstance(expected.value, Thread) and isinstance(got.value, Thread):
             event = Event("thread_created" if isinstance(operation, ops.CreateThread) else "thread_updated", "")
+            if isinstance(operation, ops.CreateThread) and expected.value.updated_at != got.value.updated_at:
+                self.misdated.add(expected.value.id)
             yield from self.thread_values(index, name, expected.value, got.value, event)
             return
         if _messages(expected.value) and _messages(got.value):
             wanted = {message.id: message for message in cast("tuple[Message, ...]", expected.value)}
             shown = {message.id: message for message in got.value}
             if [*wanted] != [message.id for message in got.value]:
+                known = [*self.state.by_id, *self.old]
+                confused = [clause for lost in wanted.keys() - shown.keys() if (clause := _confusion(lost, known))]
                 yield Divergence(
-                    MAIN_CLAUSE[name], "returned rows", name, index, [*wanted], [message.id for message in got.value]
+                    min(confused, default=MAIN_CLAUSE[name]),
+                    "returned rows",
+                    name,
+                    index,
+                    [*wanted],
+                    [message.id for message in got.value],
                 )
                 return
             for message_id, message in wanted.items():
@@ -199,19 +233,26 @@ class _Judge:
                 yield _divergence(_together_clause(branch), "error", operation.name, index, right, wrong)
                 return
 
-    def error_clause(self, operation: ops.Operation, expected: Outcome) -> str:
+    def error_clause(self, operation: ops.Operation, expected: Outcome, got: Outcome) -> str:
         """The clause that decides whether this call is refused."""
         if isinstance(expected, Refused):
-            return expected.clause
+            return "VAL-1a" if expected.clause == "VAL-1" else expected.clause
         if operation.target == "index":
             return judge_vectors.error_clause(operation)
         arguments = operation.arguments()
+        code = got.code if isinstance(got, Refused) else ""
         if isinstance(operation, ops.Recall):
-            return self.feature(operation)
+            return "ORD-6" if code in ("thread_not_found", "ownership_mismatch") else self.feature(operation)
+        if isinstance(operation, ops.CreateThread) and code == "already_exists":
+            others = [name for name in self.state.threads if name not in operation.threads()]
+            return next((clause for name in operation.threads() if (clause := _confusion(name, others))), "THR-1")
+        contents = [getattr(message, "content", None) for message in arguments.get("messages", ())]
+        if code == "invalid_request" and "" in contents:
+            return "MSG-0"
+        if (clause := _text_clause(arguments)) is not None:
+            return clause
         if _embeds(operation, self.options):
             return "SEM-4"
-        if _odd_text(arguments):
-            return "VAL-2"
         if any(event.kind in ("replaced", "moved") for event in self.events) and operation.name == "save_messages":
             return "MSG-2"
         return MAIN_CLAUSE[operation.name]
@@ -221,7 +262,8 @@ class _Judge:
     def observation(self, index: int, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
         assert isinstance(expected, Returned)
         if not isinstance(got, Returned):
-            yield _divergence("DUR-1" if self.reopened() else "ORD-4", "error", "observe", index, expected, got)
+            clause = self.unobservable(cast(Snapshot, expected.value), got)
+            yield _divergence(clause, "error", "observe", index, expected, got)
             self.reset()
             self.synced = False
             self.dirty = True
@@ -238,7 +280,20 @@ class _Judge:
         self.synced = True
         self.dirty = False
 
+    def next_position(self) -> int:
+        self.state.next_position += 1
+        return self.state.next_position
+
+    def unobservable(self, expected: Snapshot, got: Outcome) -> str:
+        """The clause of an error where all there is was to be read."""
+        if isinstance(got, Refused) and got.code == "thread_not_found" and None in expected.threads.values():
+            return "ORD-6"
+        if self.reopened():
+            return "DUR-1"
+        return _text_clause([*self.interpreter.threads]) or "ORD-4"
+
     def reset(self) -> None:
+        self.misdated.clear()
         self.events.clear()
         self.segment.clear()
         self.seen.clear()
@@ -247,20 +302,32 @@ class _Judge:
 
     def load(self, snapshot: Snapshot) -> None:
         """Make the model hold what the store showed; embeddings do not show, and stay."""
-        judge_vectors.load(self.index, snapshot)
+        judge_vectors.load(self.vectors, snapshot)
         state = self.state
         if snapshot.listed is None:
             return
         state.threads = {thread_id: thread for thread_id, thread in snapshot.threads.items() if thread is not None}
         state.rows = {thread_id: [] for thread_id in state.threads}
-        state.by_id = {}
-        for thread_id in state.threads:
-            for message in snapshot.rows[thread_id].messages:
-                if message.id not in state.by_id:
-                    state.next_position += 1
-                    row = Row(msgspec.structs.replace(message, thread_id=thread_id), state.next_position)
-                    state.rows[thread_id].append(row)
-                    state.by_id[message.id] = row
+        known, state.by_id = state.by_id, {}
+        self.ghosts = {}
+        for thread_id, listing in snapshot.rows.items():
+            rows: list[Row] = []
+            for message in listing.messages:
+                if message.id in state.by_id or thread_id not in state.threads:
+                    self.ghosts.setdefault(thread_id, set()).add(message.id)
+                    continue
+                old = known.get(message.id)
+                same_thread = old is not None and old.message.thread_id == thread_id
+                position = old.position if old is not None and same_thread else self.next_position()
+                rows.append(Row(msgspec.structs.replace(message, thread_id=thread_id), position))
+                state.by_id[message.id] = rows[-1]
+            if rows != sorted(rows, key=lambda row: row.rank):
+                # Another order than the model's: from here on the store's.
+                rows = [Row(row.message, self.next_position()) for row in rows]
+                state.by_id |= {row.message.id: row for row in rows}
+            state.rows.setdefault(thread_id, []).extend(rows)
+        state.rows = {thread_id: rows for thread_id, rows in state.rows.items() if thread_id in state.threads}
+        self.strangers = {thread.id for thread in snapshot.listed.threads} - snapshot.threads.keys()
         state.embedded = {name: kept for name, kept in state.embedded.items() if name in state.by_id}
 
     def reopened(self) -> bool:
@@ -285,11 +352,13 @@ class _Judge:
             clause = "DUR-1" if self.reopened() else self.embedding_clause() if same_config else "SEM-6"
             yield Divergence(clause, "embeddings", "observe", index, expected.embeddings, got.embeddings)
         wanted = [thread.id for thread in expected.listed.threads if got.threads.get(thread.id)]
-        if wanted != [thread.id for thread in got.listed.threads] and not self.reopened():
-            seen = [thread for thread in got.threads.values() if thread is not None]
+        listed = [thread.id for thread in got.listed.threads if thread.id not in self.strangers]
+        if wanted != listed and not self.reopened():
+            # A thread that is found under another's id was blamed above.
+            seen = [thread for name, thread in got.threads.items() if thread is not None and thread.id == name]
             own = [thread.id for thread in sorted(seen, key=lambda thread: (thread.created_at, thread.id))]
-            if own != [thread.id for thread in got.listed.threads]:
-                yield Divergence("THR-4", "rows", "observe", index, own, [thread.id for thread in got.listed.threads])
+            if own != listed:
+                yield Divergence("THR-4", "rows", "observe", index, own, listed)
 
     def embedding_clause(self) -> str:
         """The clause of a wrong number of embeddings."""
@@ -298,8 +367,8 @@ class _Judge:
     def thread_clause(self, thread_id: str, *, gone: bool) -> str:
         if self.reopened():
             return "DUR-1"
-        if _confused(thread_id, [*self.state.threads]):
-            return "VAL-2"
+        if (clause := _confusion(thread_id, [*self.state.threads])) is not None:
+            return clause
         kinds = [event.kind for event in self.events if event.thread_id == thread_id and event.message_id is None]
         if kinds:
             return EVENT_CLAUSE[kinds[-1]]
@@ -315,6 +384,8 @@ class _Judge:
         if any(isinstance(operation, ops.Together) for operation in writes):
             return next(_together_clause(op.operations[0]) for op in writes if isinstance(op, ops.Together))
         names = {operation.name for operation in writes}
+        if not self.events and any(_hostile_text(_ids(operation)) for operation in writes):
+            return "ISO-2"
         if not self.events and len(names) == 1:
             # Everything was refused, or had nothing to do.
             name = names.pop()
@@ -335,6 +406,10 @@ class _Judge:
                 continue
             if spoilt(wrong):
                 clause = "VAL-4"
+            elif _other_zone(right, wrong):
+                clause = "VAL-1"
+            elif field == "id" and (confused := _confusion(expected.id, [got.id])):
+                clause = confused
             elif self.reopened():
                 clause = "DUR-1"
             elif any(isinstance(operation, ops.Together) for operation in self.segment):
@@ -342,21 +417,29 @@ class _Judge:
             elif field == "resource_id":
                 clause = "THR-1" if created else "ISO-1"
             elif field == "updated_at":
-                if name != "observe" or (not touched and event is not None):
+                own = not touched and event is not None and (expected.id in self.misdated or not self.touching())
+                if name != "observe" or own or expected.id in self.misdated:
                     clause = "THR-1" if created else "THR-3"
                 else:
-                    clause = "MSG-3" if any(_touches(operation) for operation in self.segment) else "ISO-2"
+                    clause = "MSG-3" if self.touching() else "ISO-2"
             elif field == "created_at":
                 given = created and self.given_instant(expected.id)
                 clause = "VAL-1" if given else "THR-1" if created else "THR-3"
             elif created and field == "title":
-                clause = "VAL-2" if expected.title and wrong else "THR-1"
+                clause = _length_clause(expected.title) if expected.title and wrong else "THR-1"
             elif created and field == "metadata":
                 clause = "VAL-3"
+            elif event is not None and field == "metadata" and name == "update_thread":
+                changes = self.segment[-1].arguments().get("metadata") or {}
+                clause = self.merged_clause(changes, expected.metadata, got.metadata, "THR-3")
             else:
                 clause = "THR-3" if event is not None else self.collateral("ISO-2")
             yield Divergence(clause, f"thread.{field}", name, index, right, wrong)
             return
+
+    def touching(self) -> bool:
+        """Whether a write since the last observation sets updated_at."""
+        return any(_touches(operation) for operation in self.segment)
 
     def given_instant(self, thread_id: str) -> bool:
         return any(
@@ -368,6 +451,10 @@ class _Judge:
 
     def rows(self, index: int, thread_id: str, expected: RecallResult, got: RecallResult) -> Iterator[Divergence]:
         wanted = {message.id: message for message in expected.messages}
+        ghosts = self.ghosts.get(thread_id, set()) - wanted.keys()
+        if ghosts:
+            messages = tuple(message for message in got.messages if message.id not in ghosts)
+            got = msgspec.structs.replace(got, messages=messages, total=got.total - len(got.messages) + len(messages))
         shown = [message.id for message in got.messages]
         listed = {message.id: message for message in got.messages}
         name = "observe"
@@ -384,19 +471,45 @@ class _Judge:
             yield Divergence(clause, "rows", name, index, [*wanted], shown)
         else:
             if shown != [*wanted]:
-                # With the instants it shows, the store must sort as it does.
-                values = all(equal(wanted[key].created_at, listed[key].created_at) for key in wanted)
-                yield Divergence("ORD-1" if values else "VAL-1", "order", name, index, [*wanted], shown)
+                clause = self.order_clause(wanted, listed, shown)
+                if clause is not None:
+                    yield Divergence(clause, "order", name, index, [*wanted], shown)
             elif got.total != len(shown) or got.has_more:
                 yield Divergence("ORD-5", "total", name, index, len(shown), (got.total, got.has_more))
             for message_id, message in wanted.items():
                 yield from self.message_values(index, name, message, listed[message_id])
 
+    def order_clause(self, wanted: dict[str, Message], listed: dict[str, Message], shown: list[str]) -> str | None:
+        """The clause of rows in a wrong order; None when it follows from instants that are blamed themselves."""
+        if self.reopened():
+            return "DUR-1"
+        if any(not equal(wanted[key].created_at, listed[key].created_at) for key in wanted):
+            # With the instants it shows, the store must sort as it does.
+            resorted = sorted(wanted, key=lambda key: listed[key].created_at)
+            if resorted == shown or _ends_differ(resorted, shown, listed):
+                return None
+            return "ORD-1"
+        fine = {name: message.created_at for name, message in self.saves() if message.created_at is not None}
+        by_fine = sorted(wanted, key=lambda key: (wanted[key].created_at, fine.get(key, wanted[key].created_at)))
+        return "VAL-1" if by_fine == shown else "ORD-1"
+
+    def saves(self) -> Iterator[tuple[str, NewMessage]]:
+        """The messages saved since the last observation, each under its id."""
+        for operation in self.segment:
+            if isinstance(operation, ops.SaveMessages):
+                batch = operation.arguments()["messages"]
+                for message in cast("list[Any]", batch if isinstance(batch, list) else []):
+                    if isinstance(message, NewMessage) and isinstance(message.id, str):
+                        yield message.id, message
+
     def row_clause(self, thread_id: str, message_id: str, *, gone: bool) -> str:
         if self.reopened():
             return "DUR-1"
-        if _confused(message_id, [*self.state.by_id, *self.old]) or _confused(thread_id, [*self.state.threads]):
-            return "VAL-2"
+        written = [event.message_id for event in self.events if event.message_id is not None]
+        entered = [event.thread_id for event in self.events]
+        confused = _confusion(message_id, written) if gone else None
+        if (clause := confused or _confusion(thread_id, entered)) is not None:
+            return clause
         kinds = [event.kind for event in self.events if event.message_id == message_id]
         about_thread = [e.kind for e in self.events if e.thread_id == thread_id and e.message_id is None]
         if kinds and kinds[-1] != "inserted":
@@ -418,6 +531,10 @@ class _Judge:
                 continue
             if spoilt(wrong):
                 clause = "VAL-4"
+            elif _other_zone(right, wrong):
+                clause = "VAL-1"
+            elif field == "thread_id" and (confused := _confusion(str(right), [str(wrong)])):
+                clause = confused
             elif self.reopened():
                 clause = "DUR-1"
             elif any(isinstance(operation, ops.Together) for operation in self.segment):
@@ -428,10 +545,55 @@ class _Judge:
                 clause = self.collateral("ISO-2")
             elif kind == "inserted":
                 clause = self.inserted_clause(expected, field, wrong)
+            elif kinds == [kind]:
+                clause = self.changed_clause(kind, expected, got, field)
             else:
                 clause = EVENT_CLAUSE[kind]
             yield Divergence(clause, f"message.{field}", name, index, right, wrong)
             return
+
+    def changed_clause(self, kind: str, expected: Message, got: Message, field: str) -> str:
+        """Whether one replacement or update was not made as it should, or what it gave did not come back."""
+        old, default = self.old.get(expected.id), EVENT_CLAUSE[kind]
+        right, wrong = getattr(expected, field), getattr(got, field)
+        if old is None or equal(getattr(old, field), wrong) or equal(getattr(old, field), right):
+            return default
+        if field == "metadata":
+            changes: dict[str, Any] = dict(right) if kind != "updated" else {}
+            for update in (update for operation in self.segment for update in _updates(operation)):
+                if kind == "updated" and update.id == expected.id:
+                    changes |= update.metadata or {}
+            if kind != "updated" and equal(old.metadata | right, wrong):
+                return default
+            return self.merged_clause(changes, right, wrong, default, dict(old.metadata))
+        if field == "created_at":
+            given = any(name == expected.id and message.created_at is not None for name, message in self.saves())
+            return "VAL-1" if given and wrong != self.now else default
+        if field == "content":
+            return _length_clause(str(right)) if isinstance(right, str) else "MSG-0"
+        return default
+
+    @property
+    def now(self) -> datetime:
+        """Where the program's clock stands."""
+        ticks = [operation.ms for operation in self.program.operations[: self.index] if isinstance(operation, ops.Tick)]
+        return START + timedelta(milliseconds=sum(ticks))
+
+    def merged_clause(
+        self, changes: Any, expected: Any, got: Any, default: str, old: dict[str, Any] | None = None
+    ) -> str:
+        """Whether a merge went wrong, or a value of the change did not come back as given."""
+        given = cast("dict[str, Any]", changes) if isinstance(changes, dict) else {}
+        for key in expected.keys() | got.keys():
+            if _same_item(key, expected, got):
+                continue
+            value, came = given.get(key), got.get(key)
+            kept = old is not None and _same_item(key, old, got)
+            lost = key not in got and value not in (None, [], {}) and not any(mark in key for mark in ".$")
+            merged = isinstance(came, dict) and isinstance(value, dict)
+            if kept or lost or merged or (key not in given and not any(name.startswith(f"{key}.") for name in given)):
+                return default
+        return "VAL-3"
 
     def inserted_clause(self, expected: Message, field: str, got: Any) -> str:
         """The clause of a value that did not come back as saved."""
@@ -448,7 +610,7 @@ class _Judge:
             case "created_at":
                 return "VAL-1" if given and given[0].created_at is not None else "MSG-1"
             case "content":
-                return "VAL-2" if isinstance(expected.content, str) else "MSG-0"
+                return _length_clause(expected.content) if isinstance(expected.content, str) else "MSG-0"
             case "metadata":
                 return "VAL-3"
             case _:
@@ -460,7 +622,7 @@ class _Judge:
         name = operation.name
         if not (isinstance(expected, Returned) and isinstance(got, Returned)):
             if not same(expected, got):
-                yield _divergence(self.error_clause(operation, expected), "error", name, index, expected, got)
+                yield _divergence(self.error_clause(operation, expected, got), "error", name, index, expected, got)
             return
         match operation:
             case ops.Recall():
@@ -471,8 +633,9 @@ class _Judge:
                     return
                 yield from self.recall(index, operation, asked, expected.value, got.value)
                 self.seen.append((asked, got.value))
+                yield from self.walk(index, asked)
             case ops.QueryVectors():
-                faults = tuple(judge_vectors.query(index, operation, self.index, got.value, self.queries))
+                faults = tuple(judge_vectors.query(index, operation, self.vectors, got.value, self.queries))
                 yield from faults
                 if not faults:
                     yield from self.count_recall(index, operation, got.value)
@@ -492,13 +655,15 @@ class _Judge:
                 clause = "THR-2"
                 if isinstance(got.value, Thread) and got.value.resource_id != operation.given().get("resource_id"):
                     clause = "THR-2" if expected.value is None else "VAL-2"
+                if isinstance(got.value, Thread) and got.value.id != operation.thread_id:
+                    clause = _confusion(operation.thread_id, [got.value.id]) or clause
                 if spoilt(got.value):
                     clause = "VAL-4"
                 yield Divergence(clause, "returned", name, index, expected.value, got.value)
 
     def count_recall(self, index: int, operation: ops.QueryVectors, got: Sequence[VectorHit]) -> Iterator[Divergence]:
         """VEC-5, once enough approximate queries of an index were answered."""
-        asked, candidates, _ = judge_vectors.question(operation, self.index)
+        asked, candidates, _ = judge_vectors.question(operation, self.vectors)
         if candidates.exact or asked.min_score is not None:
             return
         recall = self.recalls.setdefault(str(operation.given()["name"]), judge_hits.Recall())
@@ -510,6 +675,7 @@ class _Judge:
         self, index: int, operation: ops.Recall, asked: Recall, expected: RecallResult, got: RecallResult
     ) -> Iterator[Divergence]:
         name = "recall"
+        self.given_range = getattr(operation.arguments().get("filter"), "date_range", None)
         foreign = [m.id for m in got.messages if asked.resource_id not in (None, m.resource_id)]
         if foreign:
             yield Divergence("ISO-1", "rows", name, index, [], foreign)
@@ -519,6 +685,9 @@ class _Judge:
             yield from found
             if found:
                 return
+        if not equal(expected, got) and (clause := self.taken_for_another(asked, got)) is not None:
+            yield Divergence(clause, "rows", name, index, expected, got)
+            return
         matching = self.own_listing(asked)
         rows = self.own_rows(asked, matching, got.hits)
         shown = [message.id for message in got.messages]
@@ -528,7 +697,8 @@ class _Judge:
             return
         values = {message_id: row.message for message_id, row in self.state.by_id.items()}
         for message in got.messages:
-            if not equal(values[message.id], message):
+            # A row that only an earlier listing of the store's own showed was blamed there.
+            if message.id in values and not equal(values[message.id], message):
                 fields = [
                     f
                     for f in Message.__struct_fields__
@@ -543,15 +713,51 @@ class _Judge:
                 )
                 yield Divergence(clause, f"message.{fields[0]}", name, index, values[message.id], message)
                 return
+        if got.total != len(matching) and got.total == self.plain_total(asked):
+            return  # Blamed where the request was made without include.
         if got.total != len(matching):
-            clause = "ORD-5" if self.listing_seen(asked) or not _narrows(asked) else self.feature(operation)
+            plain = _listing(asked) or asked.include or not _narrows(asked)
+            clause = "ORD-5" if plain or self.listing_seen(asked) else self.feature(operation)
             yield Divergence(clause, "total", name, index, len(matching), got.total)
         elif got.has_more != asked.page.has_more(len(matching)):
             yield Divergence("ORD-5", "has_more", name, index, asked.page.has_more(len(matching)), got.has_more)
         elif not equal((expected.page, expected.per_page), (got.page, got.per_page)) or (
             (expected.per_page is False) != (got.per_page is False)
         ):
-            yield Divergence("ORD-5", "page", name, index, (expected.page, expected.per_page), (got.page, got.per_page))
+            clause = "ORD-5"
+            if operation.per_page is msgspec.UNSET and expected.page == got.page:
+                clause = "INC-3" if asked.include else "ORD-4"
+            yield Divergence(clause, "page", name, index, (expected.page, expected.per_page), (got.page, got.per_page))
+
+    def plain_total(self, asked: Recall) -> int | None:
+        """The total that the request showed when it was made without include, if it was."""
+        plain = msgspec.structs.replace(asked, include=())
+        return next((result.total for earlier, result in self.seen if asked.include and earlier == plain), None)
+
+    def taken_for_another(self, asked: Recall, got: RecallResult) -> str | None:
+        """The clause when the thread, or an included message, was taken for one of a similar id."""
+        if asked.thread_id not in self.state.threads and (got.messages or got.total):
+            return _confusion(asked.thread_id, [*self.state.threads])
+        shown = {message.id for message in got.messages}
+        unknown = [entry.id for entry in asked.include if entry.id not in self.state.by_id]
+        return next((clause for name in unknown if (clause := _confusion(name, [*shown]))), None)
+
+    def walk(self, index: int, asked: Recall) -> Iterator[Divergence]:
+        """All pages joined must be the full list (ORD-3a); judged when the last page of a walk was read."""
+        size = asked.page.per_page
+        if not size or asked.include:
+            return
+        pages = {
+            earlier.page.page: [message.id for message in result.messages]
+            for earlier, result in self.seen
+            if msgspec.structs.replace(earlier, page=asked.page) == asked and earlier.page.per_page == size
+        }
+        matching = self.own_listing(asked)
+        wanted = range(-(-len(matching) // size))
+        if len(wanted) > 1 and all(page in pages for page in wanted) and asked.page.page in wanted:
+            joined = [message_id for page in wanted for message_id in pages[page]]
+            if sorted(joined) != sorted(matching):
+                yield Divergence("ORD-3a", "rows", "recall", index, matching, joined)
 
     def hits(self, index: int, asked: Recall, got: RecallResult) -> Iterator[Divergence]:
         """The hits of a semantic recall against the embeddings there should be (SEM-2, SEM-4, SEM-5)."""
@@ -620,16 +826,24 @@ class _Judge:
         if not asked.include and not hits:
             return page
         for earlier, result in self.seen:
-            if msgspec.structs.replace(earlier, resource_id=None) == msgspec.structs.replace(plain, resource_id=None):
+            # 0 == False, but no rows are not every row.
+            alike = _listing(earlier) == _listing(plain)
+            if alike and msgspec.structs.replace(earlier, resource_id=asked.resource_id) == plain:
                 page = [message.id for message in result.messages]
         rows = {message_id: self.state.by_id[message_id] for message_id in page if message_id in self.state.by_id}
         for entry in asked.include:
             rows |= {row.message.id: row for row in self.model.window(asked, entry)}
         for hit in hits:
             rows |= {row.message.id: row for row in self.model.hit_window(asked, hit)}
+        # Rows of one thread stand as the store lists them, be it wrongly.
+        several = len({row.message.thread_id for row in rows.values()}) > 1
         ordered_rows = sorted(
             rows.values(),
-            key=lambda row: (row.message.created_at, row.message.thread_id, row.position),
+            key=lambda row: (
+                row.message.created_at if several else START,
+                row.message.thread_id,
+                self.state.place(row)[1],
+            ),
             reverse=not asked.ascending,
         )
         return [row.message.id for row in ordered_rows]
@@ -637,21 +851,64 @@ class _Judge:
     def rows_clause(self, operation: ops.Recall, asked: Recall, expected: list[str], got: list[str]) -> str:
         if asked.search is not None:
             return "SEM-3"
+        if self.empty_filter(operation) and set(got) < set(expected):
+            return "FLT-2"
         if asked.include:
-            if operation.per_page is msgspec.UNSET and set(got) > set(expected):
-                return "INC-3"
-            return "INC-2" if set(expected) == set(got) else "INC-1"
+            return self.union_clause(operation, asked, expected, got)
         if asked.page.per_page is False:
             if set(expected) == set(got) and len(expected) == len(got):
                 return "ORD-1" if asked.ascending else "ORD-2"
             if len(got) >= 1000 or len(expected) >= 1000:
                 return "ORD-3b"
-            return self.filter_clause(asked, set(expected) ^ set(got)) if _narrows(asked) else "ORD-4"
+            return self.filter_clause(asked, set(expected) ^ set(got), got) if _narrows(asked) else "ORD-4"
+        if asked.page.offset >= ENGINE_WINDOW and expected:
+            return "ORD-3b"
+        if operation.order_by is msgspec.UNSET and expected != got == self.page_oldest_first(asked):
+            return "ORD-2"
+        if self.only_ties_differ(expected, got):
+            return "ORD-3" if asked.ascending else "ORD-2"
         if _narrows(asked) and (not self.listing_seen(asked) or self.unfiltered_page_was_right(asked)):
             return "FLT-3" if asked.metadata else "TIM-1"
         if set(expected) == set(got) and not asked.ascending:
             return "ORD-2"
         return "ORD-4" if operation.per_page is msgspec.UNSET or not asked.page.per_page else "ORD-3"
+
+    def union_clause(self, operation: ops.Recall, asked: Recall, expected: list[str], got: list[str]) -> str:
+        """The clause of wrong rows where there is an include."""
+        if operation.order_by is msgspec.UNSET and got == expected[::-1]:
+            return "ORD-2"
+        wrong = set(expected) ^ set(got)
+        if not wrong:
+            return "INC-2"
+        if set(got) > set(expected) and not asked.page.per_page:
+            if operation.per_page is msgspec.UNSET:
+                return "INC-3"
+            listed = {row.message.id for row in self.model.matching(asked)}
+            if wrong <= listed and not {entry.id for entry in asked.include} & wrong and len(wrong) > 2:
+                return "ORD-4"
+        windows = {row.message.id for entry in asked.include for row in self.model.window(asked, entry)}
+        if wrong & windows or any(message_id not in self.state.by_id for message_id in wrong):
+            return "INC-1"
+        return "INC-1" if wrong & set(got) else "INC-2"
+
+    def empty_filter(self, operation: ops.Recall) -> bool:
+        """Whether the request has a metadata filter without conditions, and nothing else that narrows."""
+        narrowed = operation.arguments().get("filter")
+        return narrowed is not None and narrowed.metadata == {} and narrowed.date_range is None
+
+    def page_oldest_first(self, asked: Recall) -> list[str]:
+        """The page as it would be were the direction ascending."""
+        matching, limit = self.own_listing(asked), asked.page.limit
+        return matching if limit is None else matching[asked.page.offset : asked.page.offset + limit]
+
+    def only_ties_differ(self, expected: list[str], got: list[str]) -> bool:
+        """Whether the same instants stand in the same places."""
+        if expected == got or any(message_id not in self.state.by_id for message_id in (*expected, *got)):
+            return False
+        at = {message_id: self.state.by_id[message_id].message.created_at for message_id in (*expected, *got)}
+        return [at[message_id] for message_id in expected] == [at[message_id] for message_id in got] and set(
+            expected
+        ) == set(got)
 
     def unfiltered_page_was_right(self, asked: Recall) -> bool:
         plain = msgspec.structs.replace(asked, metadata=(), window=type(asked.window)(), resource_id=None)
@@ -660,14 +917,31 @@ class _Judge:
                 return [m.id for m in result.messages] == self.own_rows(earlier, self.own_listing(earlier))
         return False
 
-    def filter_clause(self, asked: Recall, wrong: set[str]) -> str:
+    def filter_clause(self, asked: Recall, wrong: set[str], got: list[str]) -> str:
         """Whether the date range or the metadata filter went wrong on these rows."""
-        if not asked.metadata:
-            return "TIM-1"
         rows = [self.state.by_id[message_id].message for message_id in wrong if message_id in self.state.by_id]
+        if not asked.metadata:
+            return "VAL-1b" if self.bounds_not_floored(asked, got) else "TIM-1"
+        long = any(len(str(condition.value)) >= 255 for condition in asked.metadata)
         if all(all(condition.matches(row.metadata) for condition in asked.metadata) for row in rows):
-            return "TIM-1" if asked.window != type(asked.window)() else "FLT-1"
-        return "FLT-1"
+            bounds = (asked.window.start, asked.window.end)
+            missing = [row for row in rows if row.id not in got]
+            if len(missing) < len(rows) or (missing and all(row.created_at in bounds for row in missing)):
+                return "TIM-1" if asked.window != type(asked.window)() else "FLT-1"
+        return "FLT-3" if long else "FLT-1"
+
+    def bounds_not_floored(self, asked: Recall, got: list[str]) -> bool:
+        """Whether the rows are what the bounds of the range would select unfloored, or rounded."""
+        given = self.given_range
+        if given is None or not any(bound and bound.microsecond % 1000 for bound in (given.start, given.end)):
+            return False
+        rows = [row.message for row in self.model.matching(msgspec.structs.replace(asked, window=Window()))]
+        for change in (lambda at: at, _rounded):
+            start, end = (None if bound is None else change(bound) for bound in (given.start, given.end))
+            window = Window(start, end, given.start_exclusive, given.end_exclusive)
+            if {row.id for row in rows if window.holds(row.created_at)} == set(got):
+                return True
+        return False
 
     def feature(self, operation: ops.Recall) -> str:
         """The clause of the most special thing a recall asks for."""
@@ -675,6 +949,17 @@ class _Judge:
         filtered = arguments.get("filter")
         if operation.vector_search_string is not msgspec.UNSET:
             return "SEM-2"
+        asked = parsed_recall(arguments, self.options)
+        if (
+            asked is not None
+            and asked.page.offset + int(asked.page.per_page) > ENGINE_WINDOW
+            and (asked.page.offset < len(self.state.rows.get(asked.thread_id, ())))
+        ):
+            return "ORD-3b"
+        if _hostile_text(arguments):
+            return "ISO-2"
+        if asked is not None and asked.page.per_page and 0 < len(self.model.matching(asked)) <= asked.page.offset:
+            return "ORD-3"
         if operation.include is not msgspec.UNSET:
             return "INC-1"
         if filtered is not None and getattr(filtered, "metadata", None):
@@ -685,9 +970,7 @@ class _Judge:
             return "ORD-6"
         if operation.page is not msgspec.UNSET:
             return "ORD-3"
-        if _odd_text(arguments):
-            return "VAL-2"
-        return "ORD-4"
+        return _text_clause(arguments) or "ORD-4"
 
     def list_threads(
         self, index: int, operation: ops.ListThreads, expected: ThreadPage, got: Any
@@ -709,7 +992,10 @@ class _Judge:
             yield Divergence(clause, "threads", name, index, expected.threads, got.threads)
         else:
             right = (expected.total, expected.has_more, expected.page, expected.per_page)
-            yield Divergence("THR-4", "total", name, index, right, (got.total, got.has_more, got.page, got.per_page))
+            everyone = [t for t in self.state.threads.values() if all(c.matches(t.metadata) for c in asked.metadata)]
+            leaks = asked.resource_id is not None and expected.total != got.total == len(everyone)
+            shown = (got.total, got.has_more, got.page, got.per_page)
+            yield Divergence("ISO-1" if leaks else "THR-4", "total", name, index, right, shown)
 
 
 def _listing(asked: Recall) -> bool:
@@ -760,28 +1046,87 @@ def _distinct(found: Iterator[Divergence]) -> Iterator[Divergence]:
             yield divergence
 
 
-def _confused(name: str, others: Sequence[str]) -> bool:
-    """Whether another id is like this one but for case, space, Unicode form or its end."""
-    folded = _fold(name)
-    return any(
-        other != name and (_fold(other) == folded or (len(name) > 32 and other[:32] == name[:32])) for other in others
-    )
+def _confusion(name: str, others: Sequence[str]) -> str | None:
+    """The clause of taking this id for another: one like it but for case, space or Unicode form, or for its end."""
+    rest = [other for other in others if other != name]
+    if any(_fold(other) == _fold(name) for other in rest):
+        return "VAL-2"
+    return "VAL-2b" if len(name) > 100 and any(other[:100] == name[:100] for other in rest) else None
 
 
 def _fold(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
-def _odd_text(value: Any) -> bool:
-    """Whether any string is long or not plain ASCII."""
+def _text_clause(value: Any) -> str | None:
+    """The clause that is put to the test by the strings in a value, if they are special."""
+    texts = list(_texts(value))
+    if any(_hostile(text) for text in texts):
+        return "ISO-2"
+    if any(len(text) > 200 for text in texts):
+        return "VAL-2b"
+    return None if all(text.isascii() for text in texts) else "VAL-2"
+
+
+def _hostile_text(value: Any) -> bool:
+    """Whether any string has a character that means something to an engine."""
+    return any(map(_hostile, _texts(value)))
+
+
+def _hostile(text: str) -> bool:
+    return len(text) <= 200 and any(mark in text for mark in "'\"%\\;*")
+
+
+def _length_clause(text: str) -> str:
+    return "VAL-2b" if len(text) > 200 else "VAL-2"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every string inside a value; keys of objects too."""
     match value:
         case str():
-            return len(value) > 200 or not value.isascii() or any(mark in value for mark in "'\"%\\;")
+            yield value
         case dict():
-            return any(_odd_text(part) for item in cast("dict[Any, Any]", value).items() for part in item)
+            for pair in cast("dict[Any, Any]", value).items():
+                yield from _texts(pair)
         case list() | tuple():
-            return any(_odd_text(item) for item in cast("Sequence[Any]", value))
+            for item in cast("Sequence[Any]", value):
+                yield from _texts(item)
         case msgspec.Struct():
-            return any(_odd_text(getattr(value, field)) for field in value.__struct_fields__)
+            for field in value.__struct_fields__:
+                yield from _texts(getattr(value, field))
         case _:
-            return False
+            return
+
+
+def _other_zone(expected: Any, got: Any) -> bool:
+    """Whether an instant is right but for its zone."""
+    if not isinstance(expected, datetime) or not isinstance(got, datetime):
+        return False
+    return got.tzinfo is None or got == expected
+
+
+def _rounded(at: datetime) -> datetime:
+    """The instant at the nearest millisecond."""
+    floored = at.replace(microsecond=at.microsecond // 1000 * 1000)
+    return floored + timedelta(milliseconds=at.microsecond % 1000 >= 500)
+
+
+def _same_item(key: str, left: dict[str, Any], right: dict[str, Any]) -> bool:
+    return key in left and key in right and equal(left[key], right[key])
+
+
+def _ids(operation: ops.Operation) -> list[Any]:
+    """The ids by which a call changes or deletes what exists."""
+    arguments = operation.arguments()
+    fields = [arguments.get(name) for name in ("thread_id", "ids")]
+    return [*fields, *(update.id for update in _updates(operation))]
+
+
+def _updates(operation: ops.Operation) -> list[MessageUpdate]:
+    return operation.arguments()["updates"] if isinstance(operation, ops.UpdateMessages) else []
+
+
+def _ends_differ(resorted: list[str], shown: list[str], listed: dict[str, Message]) -> bool:
+    """Whether two orders differ within equal instants only."""
+    return [listed[key].created_at for key in resorted] == [listed[key].created_at for key in shown]

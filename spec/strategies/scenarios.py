@@ -254,7 +254,7 @@ def paging(rng: Random) -> ops.Program:
         steps.append(_default_page(rng))
     luck = pick(rng, range(7))
     if luck == 0:
-        steps.append(ops.Recall(thread_id="t1", per_page=pick(rng, pools.BAD_NUMBERS)))
+        steps.append(ops.Recall(thread_id="t1", per_page=pick(rng, (-1, -1, *pools.BAD_NUMBERS))))
     elif luck == 1:
         steps.append(ops.Recall(thread_id="t1", page=pick(rng, pools.BAD_NUMBERS)))
     elif luck == 2:
@@ -468,14 +468,14 @@ def hostile(rng: Random) -> ops.Program:
         ops.GetThread(thread_id=pick(rng, HOSTILE), resource_id=resource),
         ops.ListThreads(filter={"resource_id": pick(rng, HOSTILE)}),
     ]
-    match pick(rng, range(5)):
-        case 0:
-            steps.append(ops.DeleteMessages(ids=[pick(rng, HOSTILE)]))
-        case 1:
-            steps.append(ops.DeleteThread(thread_id=pick(rng, HOSTILE)))
-        case 2:
+    match pick(rng, range(7)):
+        case 0 | 1:
+            steps.append(ops.DeleteMessages(ids=[pick(rng, (*SWEEPING, *HOSTILE))]))
+        case 2 | 3:
+            steps.append(ops.DeleteThread(thread_id=pick(rng, (*SWEEPING, *HOSTILE))))
+        case 4:
             steps.append(ops.ClearMessages(thread_id=pick(rng, HOSTILE)))
-        case 3:
+        case 5:
             steps.append(
                 ops.UpdateMessages(updates=[{"id": pick(rng, HOSTILE), "metadata": {"k": pick(rng, HOSTILE)}}])
             )
@@ -488,6 +488,9 @@ def hostile(rng: Random) -> ops.Program:
     )
     return _program(rng, [*steps, pick(rng, lacking), OBSERVE])
 
+
+SWEEPING: tuple[Form, ...] = ("%", "*", "t' OR '1'='1") * 3
+"""What would delete everything, were it read as a pattern or a condition."""
 
 HOSTILE: tuple[Form, ...] = (
     "t' OR '1'='1",

@@ -1,0 +1,40 @@
+"""Questions about programs that are asked before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..spec.forms import FormError
+from ..spec.program import Operation, Program, Together
+
+
+def check_forms(program: Program) -> None:
+    """Resolve every form once. Raises FormError for one that cannot be read."""
+    for operation in calls(program):
+        try:
+            operation.arguments()
+            list(operation.threads())
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FormError(f"{operation.name}: {error}") from error
+
+
+def calls(program: Program) -> Iterator[Operation]:
+    """The operations, and the branches of those that happen together."""
+    for operation in program.operations:
+        if isinstance(operation, Together):
+            yield from operation.operations
+        else:
+            yield operation
+
+
+def needs(program: Program) -> frozenset[str]:
+    """The capabilities without which the program cannot be run at all."""
+    several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
+    return frozenset({"concurrent_clients"} if several else ())
+
+
+def cut(program: Program, index: int) -> Program:
+    """The program up to and with the operation at the index."""
+    return msgspec.structs.replace(program, operations=program.operations[: index + 1])

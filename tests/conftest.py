@@ -1,0 +1,134 @@
+"""Engines that all tests share, one of each a session (and a worker), and empty namespaces on them."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from memassay.backends.registry import find
+from memassay.harness.engine import methods
+from memassay.spec.protocols import Backend, Memory, Runtime
+from memassay.spec.types import MemoryConfig
+
+BACKENDS = ("reference", "libsql", "postgres")
+START = datetime(2024, 3, 1, 12, tzinfo=UTC)
+"""Where the clock of a test stands until it ticks."""
+
+_numbers = itertools.count(1)
+_prefix = f"t_{secrets.token_hex(4)}"
+
+
+class Clock:
+    """An instant that moves when told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """The current instant."""
+        return self.now
+
+    def tick(self, milliseconds: int) -> None:
+        """Move the clock; negative is backwards."""
+        self.now += timedelta(milliseconds=milliseconds)
+
+
+class Engines:
+    """The engines of a session, each started when it is first asked for."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._started: dict[str, tuple[Backend, str]] = {}
+
+    def get(self, name: str) -> tuple[Backend, str]:
+        """The backend, and the URL of its running engine. Skips the test when the engine cannot be had here."""
+        if name not in self._started:
+            backend = find(name)
+            url = ""
+            if ways := methods(backend):
+                embedded = ways["embedded"]
+                if reason := embedded.missing():
+                    pytest.skip(reason)
+                url = self._stack.enter_context(embedded.start(None)).url
+            self._started[name] = backend, url
+        return self._started[name]
+
+
+class Namespace:
+    """An empty namespace: opens clients, which it closes at the end."""
+
+    def __init__(self, backend: Backend, url: str) -> None:
+        self.backend = backend
+        self.url = url
+        self.name = f"{_prefix}_{next(_numbers)}"
+        self.clock = Clock()
+        self._ids = itertools.count(1)
+        self._open: list[Memory] = []
+
+    def __call__(self, config: MemoryConfig | None = None) -> Memory:
+        """One more client."""
+        runtime = Runtime(clock=self.clock, new_id=lambda: f"generated-{next(self._ids)}")
+        memory = self.backend.open_memory(self.url, self.name, runtime, config or MemoryConfig())
+        self._open.append(memory)
+        return memory
+
+    def reopen(self) -> Memory:
+        """Close every client and open a new one."""
+        self.close()
+        return self()
+
+    def close(self) -> None:
+        """Close every client."""
+        while self._open:
+            self._open.pop().close()
+
+
+@pytest.fixture(scope="session")
+def engines() -> Generator[Engines]:
+    """The session's engines, stopped at its end."""
+    with ExitStack() as stack:
+        yield Engines(stack)
+
+
+@pytest.fixture(scope="session")
+def postgres_url(engines: Engines) -> str:
+    """The session's PostgreSQL."""
+    return engines.get("postgres")[1]
+
+
+@pytest.fixture(params=BACKENDS)
+def namespace(request: pytest.FixtureRequest, engines: Engines) -> Generator[Namespace]:
+    """A fresh namespace on each backend in turn, dropped at the end."""
+    backend, url = engines.get(request.param)
+    namespace = Namespace(backend, url)
+    yield namespace
+    namespace.close()
+    backend.drop_namespace(url, namespace.name)
+
+
+@pytest.fixture
+def open_memory(namespace: Namespace) -> Callable[..., Memory]:
+    """Opens one more client of the test's namespace; takes a MemoryConfig or nothing."""
+    return namespace
+
+
+@pytest.fixture
+def reopen(namespace: Namespace) -> Callable[[], Memory]:
+    """Closes every client of the test's namespace and opens a new one."""
+    return namespace.reopen
+
+
+@pytest.fixture
+def tick(namespace: Namespace) -> Callable[[int], None]:
+    """Moves the clock of the test's namespace by milliseconds; it stands at START before."""
+    return namespace.clock.tick
+
+
+@pytest.fixture
+def memory(namespace: Namespace) -> Memory:
+    """A client of a fresh namespace on each backend in turn."""
+    return namespace()

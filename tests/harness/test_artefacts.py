@@ -1,0 +1,131 @@
+"""Results and case files: versioned, with a schema, the same bytes for the same content."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import jsonschema
+import memory_fakes as fakes
+import msgspec
+import pytest
+from harness_support import Hold, page
+from memassay.harness import artefact
+from memassay.harness.artefact import Case, Result
+from memassay.harness.plain import plain, side_by_side
+from memassay.spec.forms import resolve
+from memassay.spec.interpreter import Crashed, Refused, Returned
+from memassay.spec.types import Message
+
+
+@pytest.fixture
+def result(hold: Hold) -> Result:
+    return hold(fakes.Miscounting(), [page(1), page(2)])
+
+
+@pytest.fixture
+def case(result: Result) -> Case:
+    return result.backends[0].clauses["ORD-5"].findings[0].case
+
+
+def test_a_case_round_trips(case: Case) -> None:
+    assert artefact.encode(artefact.decode_case(artefact.encode(case))) == artefact.encode(case)
+
+
+def test_a_result_round_trips(result: Result) -> None:
+    assert artefact.encode(artefact.decode_result(artefact.encode(result))) == artefact.encode(result)
+
+
+@pytest.mark.parametrize("kind", [Case, Result])
+def test_the_schema_is_valid(kind: Any) -> None:
+    jsonschema.Draft202012Validator.check_schema(artefact.schema(kind))
+
+
+def test_a_case_conforms_to_its_schema(case: Case) -> None:
+    jsonschema.validate(json.loads(artefact.encode(case)), artefact.schema(Case))
+
+
+def test_a_result_conforms_to_its_schema(result: Result) -> None:
+    jsonschema.validate(json.loads(artefact.encode(result)), artefact.schema(Result))
+
+
+def test_the_schema_refuses_an_unknown_operation(case: Case) -> None:
+    document = json.loads(artefact.encode(case))
+    document["program"]["operations"][0]["op"] = "explode"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, artefact.schema(Case))
+
+
+def test_another_version_is_not_read(case: Case) -> None:
+    document = json.loads(artefact.encode(case)) | {"version": 2}
+    with pytest.raises(msgspec.ValidationError):
+        artefact.decode_case(json.dumps(document).encode())
+
+
+def test_a_case_has_nothing_that_differs_between_runs(hold: Hold) -> None:
+    first, second = (hold(fakes.Miscounting(), [page(1)]) for _ in range(2))
+    encoded = [artefact.encode(r.backends[0].clauses["ORD-5"].findings[0].case) for r in (first, second)]
+    assert encoded[0] == encoded[1]
+
+
+def test_all_that_differs_between_runs_is_in_run(hold: Hold) -> None:
+    first, second = (hold(fakes.Miscounting(), [page(1)]) for _ in range(2))
+    assert artefact.encode(msgspec.structs.replace(first, run=second.run)) == artefact.encode(second)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1,
+        2**70,
+        1.5,
+        math.inf,
+        "text",
+        "lone \ud800",
+        "x" * 500,
+        [1, ["a"]],
+        {"a": {"b": None}},
+        {"$at": "not a tag"},
+        {1: 2},
+        datetime(2024, 3, 1, tzinfo=UTC),
+        datetime(2024, 3, 1),
+    ],
+)
+def test_a_plain_value_stands_for_the_value(value: Any) -> None:
+    encoded = msgspec.json.encode(plain(value))
+    assert resolve(msgspec.json.decode(encoded)) == value
+
+
+@pytest.mark.parametrize(
+    ("outcome", "form"),
+    [
+        (Returned(3), 3),
+        (Refused("invalid_filter", "why"), {"refused": "invalid_filter", "message": "why"}),
+        (Crashed("ValueError", "why"), {"crashed": "ValueError", "message": "why"}),
+    ],
+)
+def test_outcomes_have_plain_forms(outcome: Any, form: Any) -> None:
+    assert plain(outcome) == form
+
+
+def test_a_value_is_plain_by_its_fields() -> None:
+    message = Message("m", "t", "r", "user", "x", {}, datetime(2024, 3, 1, tzinfo=UTC))
+    assert plain(message)["id"] == "m"
+
+
+def test_anything_else_is_its_repr() -> None:
+    assert plain(object).startswith("<class")
+
+
+def test_long_lists_are_cut_around_the_first_difference() -> None:
+    expected, got = side_by_side(list(range(1000)), [*range(500), -1, *range(501, 1000)])
+    assert (500 in expected, -1 in got, len(expected) < 50) == (True, True, True)
+
+
+def test_a_cut_says_how_much_was_left_out() -> None:
+    expected, _ = side_by_side(list(range(1000)), [])
+    assert expected[-1] == "... 980 more"

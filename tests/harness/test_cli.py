@@ -1,0 +1,329 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from harness_support import Cli, Done, process_environment
+
+Failing = tuple[Done, Path]
+Interrupted = tuple[int, str, str, Path]
+
+FILES = ("--json", "r.json", "--junit", "r.xml")
+FEW = ("--level", "smoke", "--examples", "60")
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["verify"], ["clauses"], ["replay"], ["run"], ["doctor"], ["schema"], ["new-adapter"]]
+)
+def test_help_is_given(memassay: Cli, command: str) -> None:
+    assert memassay(*command, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "clauses", "replay", "run", "doctor", "schema", "new-adapter"])
+def test_help_has_examples(memassay: Cli, command: str) -> None:
+    assert f"    memassay {command}" in memassay(command, "--help").stdout
+
+
+def test_the_version_is_shown(memassay: Cli) -> None:
+    assert memassay("--version").stdout.startswith("memassay 0.")
+
+
+# Mistakes: one line with a hint, exit 2, no traceback
+
+
+MISTAKES = {
+    "an unknown backend": (["verify", "nothing"], "registered: "),
+    "a module that is not there": (["verify", "nowhere:Backend"], "nowhere"),
+    "a module without the factory": (["verify", "memory_fakes:Nobody"], "Nobody"),
+    "a factory that fails": (["verify", "memory_fakes:broken"], "this factory does not work"),
+    "what is no backend": (["verify", "memory_fakes:Incomplete"], "it lacks"),
+    "an unknown clause": (["verify", "reference", "--clause", "ORD-99"], "memassay clauses"),
+    "a clause beyond the level": (["verify", "reference", "--level", "smoke", "--clause", "ORD-3a"], "raise --level"),
+    "an unknown level": (["verify", "reference", "--level", "all"], "smoke, core, extended"),
+    "no programs": (["verify", "reference", "--examples", "0"], "at least 1"),
+    "a budget that is none": (["verify", "reference", "--budget", "soon"], "2m"),
+    "an empty budget": (["verify", "reference", "--budget", "0s"], "2m"),
+    "examples and a budget": (["verify", "reference", "--examples", "9", "--budget", "9s"], "one of them"),
+    "an unknown way to provision": (["verify", "memory_fakes:Provisioned", "--provision", "magic"], "auto, docker"),
+    "a way for what needs none": (["verify", "reference", "--provision", "docker"], "needs no engine"),
+    "a url that names no backend": (["verify", "reference", "--url", "postgresql://x"], "BACKEND=URL"),
+    "a file that cannot be written": (["verify", "reference", "--json", "no/such/folder.json"], "cannot be written"),
+    "a folder that is a file": (["verify", "reference", "--cases", "taken.py/cases"], "choose another folder"),
+    "an unknown clause to list": (["clauses", "XYZ-1"], "memassay clauses"),
+    "a case that is not there": (["replay", "nothing.json"], "does not exist"),
+    "a case that is no case": (["replay", "bad.json"], "no case file"),
+    "a case that is no text": (["replay", "binary.json"], "no case file"),
+    "a case with an unreadable form": (["run", "form.json", "--on", "reference"], "$what"),
+    "an empty folder of cases": (["replay", "empty"], "holds no case files"),
+    "a program for an unknown backend": (["run", "good.json", "--on", "nothing"], "registered: "),
+    "an unknown artefact": (["schema", "thing"], "case or result"),
+    "a module name that is none": (["new-adapter", "my-store"], "cannot be a module's name"),
+    "a folder that is not there": (["new-adapter", "store", "-o", "nowhere"], "no directory"),
+    "a file that exists": (["new-adapter", "taken"], "exists"),
+}
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """Every mistake, made once."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    (folder / "bad.json").write_text('{"version": 1}')
+    (folder / "binary.json").write_bytes(b"\xff\xfe\x00")
+    (folder / "form.json").write_text('{"operations": [{"op": "delete_messages", "ids": {"$what": 1}}]}')
+    (folder / "good.json").write_text('{"operations": []}')
+    (folder / "taken.py").write_text("")
+    (folder / "empty").mkdir()
+
+    def make(arguments: list[str]) -> Done:
+        return subprocess.run(
+            [sys.executable, "-m", "memassay", *arguments],
+            cwd=folder,
+            env=process_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(make, [arguments for arguments, _ in MISTAKES.values()])
+        return dict(zip(MISTAKES, done, strict=True))
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_exits_2(mistakes: dict[str, Done], name: str) -> None:
+    assert mistakes[name].returncode == 2
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_in_one_line(mistakes: dict[str, Done], name: str) -> None:
+    assert len(mistakes[name].stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_comes_with_a_hint(mistakes: dict[str, Done], name: str) -> None:
+    assert MISTAKES[name][1] in mistakes[name].stderr
+
+
+# Verify
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Failing:
+    """One failing run with all its files."""
+    folder = tmp_path_factory.mktemp("failing")
+    done = subprocess.run(
+        [sys.executable, "-m", "memassay", "verify", "memory_fakes:Miscounting", *FEW, *FILES],
+        cwd=folder,
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done, folder
+
+
+def test_failing_clauses_exit_1(failing: Failing) -> None:
+    assert failing[0].returncode == 1
+
+
+def test_a_failure_shows_its_clause_and_program(failing: Failing) -> None:
+    assert "> recall(" in failing[0].stdout
+
+
+def test_a_failure_shows_the_replay_command(failing: Failing) -> None:
+    done, folder = failing
+    command = next(line for line in done.stdout.splitlines() if "replay: memassay replay " in line).split()
+    assert (folder / command[-1]).is_file()
+
+
+def test_the_last_line_has_denominators(failing: Failing) -> None:
+    assert "of 32 clauses pass" in failing[0].stdout.splitlines()[-1]
+
+
+def test_the_result_is_written(failing: Failing) -> None:
+    assert json.loads((failing[1] / "r.json").read_bytes())["corpus"]["programs"] == 60
+
+
+def test_junit_is_written(failing: Failing) -> None:
+    assert ElementTree.parse(failing[1] / "r.xml").getroot().tag == "testsuites"
+
+
+def test_written_cases_conform_to_the_printed_schema(failing: Failing, memassay: Cli) -> None:
+    schema = json.loads(memassay("schema", "case").stdout)
+    (case, *_) = sorted((failing[1] / ".memassay" / "cases").rglob("*.json"))
+    jsonschema.validate(json.loads(case.read_bytes()), schema)
+
+
+def test_a_run_leaves_nothing_but_its_files(failing: Failing) -> None:
+    assert sorted(path.name for path in failing[1].iterdir()) == [".memassay", "r.json", "r.xml"]
+
+
+def test_a_conforming_store_exits_0(memassay: Cli) -> None:
+    assert memassay("verify", "reference", "--level", "smoke").returncode == 0
+
+
+def test_vacuous_clauses_exit_6(memassay: Cli) -> None:
+    assert memassay("verify", "reference", "--level", "smoke", "--examples", "3").returncode == 6
+
+
+def test_an_engine_that_does_not_start_exits_3(memassay: Cli) -> None:
+    done = memassay("verify", "memory_fakes:Unstartable", *FEW)
+    assert (done.returncode, "port 5432 is taken" in done.stdout) == (3, True)
+
+
+def test_an_engine_that_dies_exits_3(memassay: Cli) -> None:
+    assert memassay("verify", "memory_fakes:Dying", *FEW).returncode == 3
+
+
+def test_a_budget_becomes_a_number_of_programs(memassay: Cli) -> None:
+    done = memassay("verify", "reference", "--level", "smoke", "--clause", "ORD-3", "--budget", "1s")
+    assert "a budget of 1s allows" in done.stdout
+
+
+def test_a_module_of_the_current_directory_is_found(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "here.py").write_text("from memory_fakes import Correct\n")
+    assert memassay("verify", "here:Correct", "--clause", "ORD-3", *FEW).returncode in (0, 6)
+
+
+def test_no_password_is_shown(memassay: Cli) -> None:
+    done = memassay("verify", "memory_fakes:Confiding", *FEW, MEMASSAY_CONFIDING_URL="x://me:hunter2-hunter2@y")
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_new_adapter_conforms(memassay: Cli) -> None:
+    memassay("new-adapter", "acme")
+    done = memassay("verify", "acme:AcmeBackend", "--level", "smoke")
+    assert done.returncode == 0
+
+
+# Ctrl-C
+
+
+@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM])
+def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
+    """A run that is interrupted while a program waits for its store."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "memassay", "verify", "memory_fakes:Waiting", *FEW, "--json", "r.json"],
+        cwd=folder,
+        env=process_environment(DROPPED=str(folder / "dropped")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line == "waiting\n":
+            break
+    process.send_signal(request.param)
+    output, errors = process.communicate(timeout=30)
+    return process.returncode, output, errors, folder
+
+
+def test_an_interrupt_exits_130(interrupted: Interrupted) -> None:
+    assert interrupted[0] == 130
+
+
+def test_an_interrupt_leaves_a_result_that_says_so(interrupted: Interrupted) -> None:
+    assert json.loads((interrupted[3] / "r.json").read_bytes())["interrupted"]
+
+
+def test_an_interrupt_leaves_no_namespace(interrupted: Interrupted) -> None:
+    assert (interrupted[3] / "dropped").read_text().startswith("ma_")
+
+
+def test_an_interrupt_shows_what_there_is(interrupted: Interrupted) -> None:
+    assert "these results are partial" in interrupted[1]
+
+
+def test_an_interrupt_shows_no_traceback(interrupted: Interrupted) -> None:
+    assert "Traceback" not in interrupted[1] + interrupted[2]
+
+
+# Pipes
+
+
+@pytest.mark.parametrize("arguments", [["clauses"], ["schema", "case"], ["doctor"], ["verify", "reference", *FEW]])
+def test_a_broken_pipe_is_silent(tmp_path: Path, arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "memassay", *arguments],
+        cwd=tmp_path,
+        env=process_environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert done.stderr == ""
+
+
+# Replay and run
+
+
+def test_a_case_replayed_where_it_fails_still_fails(failing: Failing, memassay: Cli) -> None:
+    done = memassay("replay", failing[1] / ".memassay" / "cases")
+    assert (done.returncode, "STILL FAILS" in done.stdout) == (1, True)
+
+
+def test_a_replay_shows_model_and_store_side_by_side(failing: Failing, memassay: Cli) -> None:
+    done = memassay("replay", failing[1] / ".memassay" / "cases")
+    assert "    model total: 0\n    memory_fakes:Miscounting total: 1\n" in done.stdout
+
+
+def test_a_case_replayed_on_a_correct_store_is_fixed(failing: Failing, memassay: Cli) -> None:
+    done = memassay("replay", failing[1] / ".memassay" / "cases", "--on", "reference")
+    assert (done.returncode, "FIXED" in done.stdout) == (0, True)
+
+
+def test_a_case_replayed_where_the_engine_does_not_start_is_an_error(failing: Failing, memassay: Cli) -> None:
+    done = memassay("replay", failing[1] / ".memassay" / "cases", "--on", "memory_fakes:Unstartable")
+    assert (done.returncode, "ERROR" in done.stdout) == (3, True)
+
+
+def test_run_traces_a_case_without_a_verdict(failing: Failing, memassay: Cli) -> None:
+    (case, *_) = sorted((failing[1] / ".memassay" / "cases").rglob("*.json"))
+    done = memassay("run", case, "--on", "memory_fakes:Miscounting")
+    assert (done.returncode, "-> {'messages': []" in done.stdout) == (0, True)
+
+
+def test_run_takes_a_bare_program(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "program.json").write_text('{"operations": [{"op": "delete_thread", "thread_id": "t"}]}')
+    assert memassay("run", "program.json", "--on", "reference").stdout.splitlines() == [
+        "delete_thread(thread_id='t')",
+        "    -> False",
+    ]
+
+
+# Clauses and doctor
+
+
+def test_clauses_are_listed(memassay: Cli) -> None:
+    assert "  ORD-1   smoke" in memassay("clauses").stdout
+
+
+def test_a_clause_is_explained(memassay: Cli) -> None:
+    assert "put to the test by programs with:" in memassay("clauses", "ORD-1").stdout
+
+
+def test_doctor_knows_every_backend(memassay: Cli) -> None:
+    assert "reference: needs no engine" in memassay("doctor").stdout

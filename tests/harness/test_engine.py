@@ -1,0 +1,93 @@
+"""How an engine is chosen, and what of its URL may be seen."""
+
+from __future__ import annotations
+
+import memory_fakes as fakes
+import pytest
+from memassay.backends.provision import EngineUnavailable
+from memassay.harness.engine import AUTO, choose, start, url_for, variable
+from memassay.harness.exits import UsageProblem
+from memassay.harness.redact import Redactor
+
+
+def test_auto_takes_the_first_way_that_can_be_gone() -> None:
+    assert choose(fakes.Provisioned(), AUTO, None)[0] == "embedded"
+
+
+def test_auto_prefers_a_url_that_was_given() -> None:
+    assert choose(fakes.Provisioned(), AUTO, "x://y")[0] == "url"
+
+
+def test_auto_without_any_way_says_what_is_missing() -> None:
+    with pytest.raises(EngineUnavailable, match="docker: no daemon"):
+        choose(fakes.Unavailable(), AUTO, None)
+
+
+def test_a_named_way_is_taken() -> None:
+    assert choose(fakes.Provisioned(), "docker", None)[0] == "docker"
+
+
+def test_an_unknown_way_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageProblem, match="auto, docker, embedded, url"):
+        choose(fakes.Provisioned(), "kubernetes", None)
+
+
+def test_url_without_a_url_names_the_variable() -> None:
+    with pytest.raises(UsageProblem, match="MEMASSAY_PROVISIONED_URL"):
+        choose(fakes.Provisioned(), "url", None)
+
+
+def test_a_backend_without_engine_has_no_ways() -> None:
+    with pytest.raises(UsageProblem, match="needs no engine"):
+        choose(fakes.Correct(), "docker", None)
+
+
+def test_the_url_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMASSAY_CORRECT_URL", "x://env")
+    assert url_for("any:Correct", fakes.Correct(), {}) == "x://env"
+
+
+def test_a_url_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMASSAY_CORRECT_URL", "x://env")
+    assert url_for("correct", fakes.Correct(), {"correct": "x://given"}) == "x://given"
+
+
+def test_the_variable_has_only_letters_digits_and_underscores() -> None:
+    assert variable("my-store.v2") == "MEMASSAY_MY_STORE_V2_URL"
+
+
+def test_the_url_reaches_the_provisioner() -> None:
+    backend = fakes.Provisioned()
+    with start("provisioned", backend, AUTO, {"provisioned": "x://me:hunter2@y"}):
+        assert backend.provisioners["url"].given == ["x://me:hunter2@y"]
+
+
+def test_the_detail_shows_no_password() -> None:
+    with start("provisioned", fakes.Provisioned(), AUTO, {"provisioned": "x://me:hunter2@y"}) as engine:
+        assert engine.endpoint.detail == "at x://me:***@y"
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("x://me:se%40cret@y/db", "password se@cret is wrong"),
+        ("x://me:se%40cret@y/db", "cannot reach x://me:se%40cret@y/db"),
+        ("x://y/db?password=hunter2&a=1", "hunter2"),
+        ("x://y/db?authToken=hunter2", "token hunter2"),
+    ],
+)
+def test_secrets_are_hidden_in_every_spelling(url: str, text: str) -> None:
+    hidden = Redactor([url]).text(text)
+    assert not any(secret in hidden for secret in ("hunter2", "se@cret", "se%40cret"))
+
+
+def test_the_password_of_an_unknown_url_is_hidden() -> None:
+    assert Redactor().text("cannot reach pg://me:hunter2@host/db") == "cannot reach pg://me:***@host/db"
+
+
+def test_a_url_without_password_is_left_alone() -> None:
+    assert Redactor().text("cannot reach pg://host:5432/db") == "cannot reach pg://host:5432/db"
+
+
+def test_secrets_are_hidden_in_nested_values() -> None:
+    assert Redactor(["x://me:hunter2@y"]).value({"hunter2": ["hunter2", 1, None]}) == {"***": ["***", 1, None]}
