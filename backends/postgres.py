@@ -174,7 +174,12 @@ class PostgresBackend:
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
         """See protocols.Backend."""
-        return PostgresIndex(_enter(url, _schema(namespace)), runtime)
+        connection = _enter(url, _schema(namespace))
+        try:
+            return PostgresIndex(connection, runtime)
+        except BaseException:
+            connection.close()
+            raise
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""

@@ -35,7 +35,7 @@ from .postgres_vectors import (
 # it repeats of the message changes in save_messages alone, which writes or deletes the row too (SEM-4). facets are of
 # the snapshot, which is only filtered by (SEM-5).
 EMBEDDINGS: LiteralString = """
-CREATE TABLE IF NOT EXISTS embeddings (
+CREATE TABLE embeddings (
     id           text COLLATE "C" PRIMARY KEY REFERENCES messages ON DELETE CASCADE,
     thread_id    text COLLATE "C" NOT NULL,
     resource_id  text COLLATE "C" NOT NULL,
@@ -170,4 +170,8 @@ class Embeddings:
 
 def embedded(connection: Connection) -> bool:
     """Whether the namespace has a table of embeddings."""
-    return connection.execute("SELECT 1 WHERE to_regclass('embeddings') IS NOT NULL").fetchone() is not None
+    # Read from the catalogue: to_regclass() may still answer what it answered before this transaction waited.
+    row = connection.execute(
+        "SELECT 1 FROM pg_class WHERE relname = 'embeddings' AND relnamespace = current_schema()::regnamespace"
+    ).fetchone()
+    return row is not None

@@ -26,7 +26,6 @@ from ..spec.values import identifier
 from .postgres_vectors import (
     VECTOR_CAPABILITIES,
     Connection,
-    Extension,
     Nearest,
     Registered,
     Search,
@@ -67,11 +66,11 @@ class PostgresIndex:
 
     def __init__(self, connection: Connection, runtime: Runtime) -> None:
         self._connection = connection
+        self._extension = need_extension(connection)
+        self._nearest = Nearest(connection, self._extension)
         self._runtime = runtime
         self._closed = False
         self._lock = threading.RLock()
-        self._extension_: Extension | None = None
-        self._nearest_: Nearest | None = None
         self._known: dict[str, Registered] = {}
 
     def create_index(
@@ -100,7 +99,7 @@ class PostgresIndex:
             )
 
     def _definition(self, made: Registered) -> bytes:
-        extension = self._extension()
+        extension = self._extension
         table = sql.SQL(VECTORS).format(
             relation=sql.SQL(made.relation),  # pyright: ignore[reportArgumentType]  (ours, of letters and digits)
             vector=sql.SQL(extension.vector),  # pyright: ignore[reportArgumentType]  (quoted by the engine)
@@ -147,7 +146,7 @@ class PostgresIndex:
         """See protocols.VectorIndex."""
 
         def work(connection: Connection, found: Registered) -> int:
-            index, extension = found.index, self._extension()
+            index, extension = found.index, self._extension
             # In the order of their ids: so two clients with the same rows never wait for each other in a circle.
             batch = sorted(parse_upsert(vectors, index.dimension, index.metric), key=lambda row: row.id)
             components = [row.vector for row in batch if row.vector is not None]
@@ -165,7 +164,7 @@ class PostgresIndex:
                     pack_all(components, index.dimension, extension),
                 ),
             )
-            grow(connection, self._nearest(), _target(found), found)
+            grow(connection, self._nearest, _target(found), found)
             return len(batch)
 
         return self._on(name, work)
@@ -176,7 +175,7 @@ class PostgresIndex:
         def work(connection: Connection, found: Registered) -> tuple[VectorRow, ...]:
             named = list(parse_ids(ids, clause="VEC-2"))
             rows = connection.execute(
-                f"SELECT id, {self._extension().schema}.vector_send(embedding), metadata FROM {found.relation}"
+                f"SELECT id, {self._extension.schema}.vector_send(embedding), metadata FROM {found.relation}"
                 " WHERE id = ANY(%s::text[])".encode(),
                 (named,),
                 binary=True,
@@ -207,7 +206,7 @@ class PostgresIndex:
                 self._write(
                     f"UPDATE {found.relation} SET metadata = coalesce(%s, metadata),"
                     f" facets = coalesce(%s::jsonb, facets), norm = coalesce(%s, norm),"
-                    f" embedding = coalesce(%s::{self._extension().vector}, embedding)"
+                    f" embedding = coalesce(%s::{self._extension.vector}, embedding)"
                     " WHERE id = %s",
                     (
                         None if change.metadata is None else json_text(change.metadata),
@@ -259,7 +258,7 @@ class PostgresIndex:
             search = Search(asked.vector, asked.top_k, where, parameters)
             return tuple(
                 VectorHit(row[0], score, msgspec.json.decode(row[1]))
-                for score, row in self._nearest().find(_target(found), search, exact=asked.exact)
+                for score, row in self._nearest.find(_target(found), search, exact=asked.exact)
                 if asked.min_score is None or score >= asked.min_score
             )
 
@@ -277,16 +276,6 @@ class PostgresIndex:
         if self._closed:
             raise ConfigurationError("this client is closed", hint="open the namespace again")
         return self._connection
-
-    def _extension(self) -> Extension:
-        if self._extension_ is None:
-            self._extension_ = need_extension(self._open())
-        return self._extension_
-
-    def _nearest(self) -> Nearest:
-        if self._nearest_ is None:
-            self._nearest_ = Nearest(self._open(), self._extension())
-        return self._nearest_
 
     def _on(self, name: str, work: Callable[[Connection, Registered], T]) -> T:
         """Do something with the index of this name, as it is now.

@@ -561,7 +561,8 @@ def grow(connection: Connection, nearest: Nearest, target: Target, registered: R
         if not built or config.type == "ivfflat":
             with suppress(errors.ProgramLimitExceeded, errors.OutOfMemory), connection.transaction():
                 _build(connection, nearest.extension, registered)
-    # An index is of use to those snapshots alone that begin after it.
+    # That the planner knows what filters hold for. And an index is of use to transactions alone that begin after it.
+    connection.execute(f"ANALYZE {relation} (facets)".encode())
     effort = nearest.effort(target, efforts(config))
     connection.execute("UPDATE indexes SET effort = %s WHERE relation = %s", (effort, relation))
 
