@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, cast
@@ -164,7 +164,7 @@ def split(url: str) -> tuple[str, str]:
 
 
 class Pair:
-    """Both engines, by the same way."""
+    """Both engines, by the same way; one for both if they are of one kind."""
 
     def __init__(self, storage: Provisioner | None, index: Provisioner | None) -> None:
         self._both = storage, index
@@ -181,16 +181,20 @@ class Pair:
             urls = (None, None) if url is None else split(url)
         except ConfigurationError as error:
             raise EngineUnavailable(error.message, hint=error.hint) from None
+        storage, index = self._both
         with ExitStack() as stack:
-            first, second = (
-                Endpoint(given or "", "", "no engine needed") if way is None else stack.enter_context(way.start(given))
-                for way, given in zip(self._both, urls, strict=True)
-            )
+            first = stack.enter_context(_started(storage, urls[0]))
+            same = storage is index and url is None
+            second = first if same else stack.enter_context(_started(index, urls[1]))
             yield Endpoint(
                 JOINT.join((first.url, second.url)),
                 first.method or second.method,
                 JOINT.join((first.detail, second.detail)),
             )
+
+
+def _started(way: Provisioner | None, url: str | None) -> AbstractContextManager[Endpoint]:
+    return nullcontext(Endpoint(url or "", "", "no engine needed")) if way is None else way.start(url)
 
 
 def _pairs(storage: Engine, index: Engine) -> Provisioners:

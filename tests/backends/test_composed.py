@@ -20,6 +20,7 @@ from memassay.spec.protocols import Memory, Runtime
 from memassay.spec.reference import Model
 from memassay.spec.reference_index import ModelIndex
 from memassay.spec.types import (
+    DateRange,
     Include,
     IndexConfig,
     MemoryConfig,
@@ -239,15 +240,20 @@ def test_a_change_while_the_embedder_works_is_seen(both: Both, monkeypatch: pyte
 # Deletes: the storage first
 
 
-@pytest.mark.parametrize(
-    "delete",
-    [
-        lambda memory: memory.delete_messages(["a"]),
-        lambda memory: memory.clear_messages("t"),
-        lambda memory: memory.delete_thread("t"),
-    ],
-)
-def test_deletes_reach_the_index(both: Both, delete: Callable[[Memory], object]) -> None:
+def _delete(memory: Memory) -> None:
+    memory.delete_messages(["a"])
+
+
+def _clear(memory: Memory) -> None:
+    memory.clear_messages("t")
+
+
+def _delete_thread(memory: Memory) -> None:
+    memory.delete_thread("t")
+
+
+@pytest.mark.parametrize("delete", [_delete, _clear, _delete_thread])
+def test_deletes_reach_the_index(both: Both, delete: Callable[[Memory], None]) -> None:
     both.save("a")
     both.save("b", thread="u")
     delete(both.memory)
@@ -301,7 +307,14 @@ def test_more_ties_than_an_index_may_return_are_scanned(both: Both, monkeypatch:
 
 def test_date_range_narrows_the_query_itself(both: Both) -> None:
     both.save("a")
-    both.recall(filter=MessageFilter(date_range=None), thread_config=top(1, filter={"thread_id": {"$ne": "u"}}))
+    both.recall(filter=MessageFilter(date_range=DateRange(start=NOON, end=NOON, end_exclusive=True)))
+    noon = "2024-01-01T12:00:00.000Z"
+    assert both.index.queries == [{"thread_id": "t", "created_at": {"$gte": noon, "$lt": noon}}]
+
+
+def test_a_filter_on_what_is_narrowed_too_is_kept(both: Both) -> None:
+    both.save("a")
+    both.recall(thread_config=top(1, filter={"thread_id": {"$ne": "u"}}))
     assert both.index.queries == [{"thread_id": "t", "$and": [{"thread_id": {"$ne": "u"}}]}]
 
 
@@ -339,13 +352,8 @@ def test_native_and_composed_are_one(tmp_path: Path) -> None:
         memory.create_thread(resource_id="r", id="t", metadata={"k": "v"})
         memory.save_messages([NewMessage(f"m{i}", "t", f"[{i % 3}, 1, 0] words") for i in range(9)])
         memory.update_messages([MessageUpdate("m4", content=NORTH)])
-        answers.append(
-            (
-                memory.recall("t", vector_search_string=EAST, thread_config=top(4, filter={"k": "v"})).hits,
-                memory.semantic_index(),
-                memory.recall("t", per_page=False),
-            )
-        )
+        found = memory.recall("t", vector_search_string=EAST, thread_config=top(4, filter={"k": "v"})).hits
+        answers.append((found, memory.semantic_index(), memory.recall("t", per_page=False)))
     faiss.close()
     assert [hit.id for hit in answers[0][0]] == [hit.id for hit in answers[1][0]]
     assert [hit.score for hit in answers[0][0]] == pytest.approx([hit.score for hit in answers[1][0]])
@@ -434,6 +442,14 @@ def test_both_are_provisioned_and_dropped() -> None:
         assert described.count == 0
         memory.close()
     assert not any(Path(folder).exists() for folder in split(endpoint.url))
+
+
+def test_one_engine_serves_a_backend_joined_with_itself() -> None:
+    backend = find("libsql+libsql")
+    assert isinstance(backend, ComposedBackend)
+    with backend.provisioners["embedded"].start(None) as endpoint:
+        first, second = split(endpoint.url)
+    assert first == second
 
 
 def test_a_backend_without_engine_needs_none() -> None:
