@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -117,7 +118,7 @@ class Interpreter:
         self._indexes: dict[int, VectorIndex] = {}
         self._now = START
         self._label = "generated"
-        self._given = 0
+        self._given: Counter[str] = Counter()
         self._used_memory = False
         self.threads: dict[str, None] = {}
         """Ids of the threads named so far, in order."""
@@ -149,7 +150,7 @@ class Interpreter:
                 return self._together(operation)
             case _:
                 if isinstance(operation, CreateThread | CloneThread):
-                    self._label, self._given = operation.label, 0
+                    self._label = operation.label
                 return self._call(operation)
 
     def _call(self, operation: Operation) -> Outcome:
@@ -188,8 +189,10 @@ class Interpreter:
         return Runtime(clock=lambda: self._now, new_id=self._new_id, embedder=self._embedder)
 
     def _new_id(self) -> str:
-        self._given += 1
-        return self._label if self._given == 1 else f"{self._label}-{self._given}"
+        """`label`, `label-2`, …: no id twice in a program."""
+        self._given[self._label] += 1
+        number = self._given[self._label]
+        return self._label if number == 1 else f"{self._label}-{number}"
 
     def _close(self) -> None:
         while self._memories:
@@ -249,12 +252,12 @@ class Interpreter:
         opened = self._attempt(lambda: [self._memory(i) for i in range(len(branches))] and None)
         if not isinstance(opened, Returned):
             return opened
+        arguments = [branch.arguments() for branch in branches]
         barrier = Barrier(len(branches))
 
         def branch(number: int) -> Outcome:
-            arguments = branches[number].arguments()
             barrier.wait()
-            outcome = self._attempt(lambda: branches[number].call(self._memory(number), arguments))
+            outcome = self._attempt(lambda: branches[number].call(self._memory(number), arguments[number]))
             # What a writer sees of the others is not determined: only that it was answered.
             return Returned(None) if isinstance(outcome, Returned) else outcome
 

@@ -13,7 +13,7 @@ Two devices keep one fault from being blamed on many clauses:
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -655,8 +655,9 @@ class _Judge:
                 clause = "THR-2"
                 if isinstance(got.value, Thread) and got.value.resource_id != operation.given().get("resource_id"):
                     clause = "THR-2" if expected.value is None else "VAL-2"
-                if isinstance(got.value, Thread) and got.value.id != operation.thread_id:
-                    clause = _confusion(operation.thread_id, [got.value.id]) or clause
+                asked_for = operation.given().get("thread_id")
+                if isinstance(got.value, Thread) and got.value.id != asked_for:
+                    clause = _confusion(str(asked_for), [got.value.id]) or clause
                 if spoilt(got.value):
                     clause = "VAL-4"
                 yield Divergence(clause, "returned", name, index, expected.value, got.value)
@@ -936,8 +937,10 @@ class _Judge:
         if given is None or not any(bound and bound.microsecond % 1000 for bound in (given.start, given.end)):
             return False
         rows = [row.message for row in self.model.matching(msgspec.structs.replace(asked, window=Window()))]
-        for change in (lambda at: at, _rounded):
-            start, end = (None if bound is None else change(bound) for bound in (given.start, given.end))
+        changes: tuple[Callable[[datetime], datetime], ...] = (_as_given, _rounded)
+        for change in changes:
+            start = None if given.start is None else change(given.start)
+            end = None if given.end is None else change(given.end)
             window = Window(start, end, given.start_exclusive, given.end_exclusive)
             if {row.id for row in rows if window.holds(row.created_at)} == set(got):
                 return True
@@ -1104,6 +1107,10 @@ def _other_zone(expected: Any, got: Any) -> bool:
     if not isinstance(expected, datetime) or not isinstance(got, datetime):
         return False
     return got.tzinfo is None or got == expected
+
+
+def _as_given(at: datetime) -> datetime:
+    return at
 
 
 def _rounded(at: datetime) -> datetime:

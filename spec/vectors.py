@@ -75,7 +75,8 @@ def scores(metric: Metric, query: Vector, rows: Vectors) -> NDArray[np.float64]:
     q, r = query.astype(np.float64), rows.astype(np.float64)
     if metric == "euclidean":
         return 1.0 / (1.0 + np.linalg.norm(r - q, axis=1))
-    products = r @ q
+    # Row by row, so that equal vectors score the same whatever stands beside them; BLAS does not promise that.
+    products = np.einsum("ij,j->i", r, q)
     if metric == "dotproduct":
         return products
     return np.clip(products / (np.linalg.norm(r, axis=1) * np.linalg.norm(q)), -1.0, 1.0)

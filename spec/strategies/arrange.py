@@ -104,7 +104,7 @@ def refused_save(rng: Random, thread: str) -> ops.SaveMessages:
         case 5:
             bad["content"] = pick(rng, BAD_CONTENTS)
         case 6:
-            bad[pick(rng, ("id", "thread_id", "content", "resource_id"))] = pick(rng, pools.BAD_TEXTS)
+            bad[pick(rng, ("id", "thread_id", "content", "content", "resource_id"))] = pick(rng, pools.BAD_TEXTS)
         case 7:
             bad["metadata"] = pick(rng, pools.BAD_METADATA)
         case _:
