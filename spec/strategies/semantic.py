@@ -85,7 +85,7 @@ def recalls(rng: Random) -> ops.Program:
     """SEM: embeddings saved, changed and searched."""
     steps = _arranged(rng)
     for _ in range(pick(rng, (0, 1, 2, 2))):
-        steps += [_change(rng), OBSERVE]
+        steps += [ops.Tick(ms=1000), _change(rng), OBSERVE]
     if chance(rng, 40):
         old, new = pick(rng, ((1, 2), (2, 1), ("1", 1)))
         steps += [ops.UpdateThread(thread_id="t1", metadata={"p": new}), OBSERVE]
@@ -117,14 +117,14 @@ def _options(rng: Random) -> dict[str, Form]:
 
 def _change(rng: Random) -> ops.AnyOperation:
     name = pick(rng, IDS)
-    match pick(rng, range(17)):
+    match pick(rng, range(20)):
         case 0 | 1 | 15:
             again: dict[str, Form] = {"id": name, "thread_id": "t1", "content": content(rng)}
             return ops.SaveMessages(messages=[again])
         case 2 | 3 | 16:
             again = {"id": name, "thread_id": "t1", "content": content(rng)}
             return ops.SaveMessages(messages=[again], thread_config=OFF)
-        case 4:
+        case 4 | 17:
             return ops.SaveMessages(messages=[{"id": name, "thread_id": "t2", "content": content(rng)}])
         case 5:
             return ops.UpdateMessages(updates=[{"id": name, "content": content(rng)}])
