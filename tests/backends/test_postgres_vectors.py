@@ -174,6 +174,14 @@ def test_an_index_that_cannot_be_built_refuses_no_rows(url: str, monkeypatch: py
     client.close()
 
 
+def test_one_dimension_is_searched_exactly(url: str) -> None:
+    client = connect(url)
+    client.create_index("i", dimension=1, config=IndexConfig("ivfflat", lists=3))  # which pgvector refuses to build
+    assert client.upsert_vectors("i", [NewVector(f"v{i}", (i - 0.5,)) for i in range(MANY)]) == MANY
+    assert client.query_vectors("i", (-1,), top_k=1)[0].id == "v0"
+    client.close()
+
+
 @pytest.mark.parametrize("kind", ["ivfflat", "hnsw"])
 def test_two_thousand_dimensions_are_indexed_and_no_more(url: str, kind: str) -> None:
     client = connect(url)
