@@ -536,8 +536,8 @@ def grow(connection: Connection, nearest: Nearest, target: Target, registered: R
     """Build the approximate index once rows suffice, and tune it; tune it anew when the table has doubled.
 
     An ivfflat one is built anew then, so that its lists fit their rows again. All this is done when the rows are
-    there and committed, for without the index every answer is exact. That it cannot be built (one dimension is too few for
-    ivfflat under cosine, many lists take more than maintenance_work_mem) is no reason to refuse rows.
+    there and committed, for without the index every answer is exact. That it cannot be built is no reason to refuse
+    rows: one dimension is too few for ivfflat under cosine, many lists take more than maintenance_work_mem.
     """
     config, relation = registered.index.config, registered.relation
     if config.type == "flat":
