@@ -430,7 +430,7 @@ class _Judge:
             elif created and field == "metadata":
                 clause = "VAL-3"
             elif event is not None and field == "metadata" and name == "update_thread":
-                changes = self.segment[-1].arguments().get("metadata") or {}
+                changes: dict[str, Any] = self.segment[-1].arguments().get("metadata") or {}
                 clause = self.merged_clause(changes, expected.metadata, got.metadata, "THR-3")
             else:
                 clause = "THR-3" if event is not None else self.collateral("ISO-2")
@@ -499,7 +499,7 @@ class _Judge:
             if isinstance(operation, ops.SaveMessages):
                 batch = operation.arguments()["messages"]
                 for message in cast("list[Any]", batch if isinstance(batch, list) else []):
-                    if isinstance(message, NewMessage) and isinstance(message.id, str):
+                    if isinstance(message, NewMessage):
                         yield message.id, message
 
     def row_clause(self, thread_id: str, message_id: str, *, gone: bool) -> str:

@@ -211,7 +211,10 @@ def indices(rng: Random) -> ops.Program:
     likes, name = pick(rng, LIKES), pick(rng, INDEX_NAMES)
     ids = distinct(rng, ROW_IDS, 4, 8)
     steps: Operations = [_create(rng, name, dimension, metric)]
-    steps += [ops.UpsertVectors(index=name, vectors=_rows(rng, ids, dimension, likes)), OBSERVE]
+    rows = _rows(rng, ids, dimension, likes)
+    if chance(rng, 15):
+        rows.append(rows[0] | {"vector": vector(rng, dimension)})
+    steps += [ops.UpsertVectors(index=name, vectors=rows), OBSERVE]
     for _ in range(pick(rng, (0, 1, 2, 3))):
         steps += [_change(rng, name, ids, dimension, metric, likes), OBSERVE]
     for _ in range(3):
@@ -235,7 +238,7 @@ def _change(
     match pick(rng, range(20)):
         case 0 | 1 | 2:
             rows = _rows(rng, some(rng, ids, 1, 3), dimension, likes)
-            if chance(rng, 50):
+            if chance(rng, 70):
                 rows.append(rows[0] | {"vector": vector(rng, dimension)})
             if chance(rng, 40):
                 rows[0].pop("metadata", None)
