@@ -52,7 +52,7 @@ VECTOR_CAPABILITIES = Capabilities(
 INDEXES: LiteralString = """
 CREATE TABLE IF NOT EXISTS {schema}.indexes (
     name             text COLLATE "C" PRIMARY KEY,
-    relation         text NOT NULL UNIQUE,
+    relation         text NOT NULL,
     dimension        integer NOT NULL,
     metric           text NOT NULL,
     type             text NOT NULL,
