@@ -676,12 +676,16 @@ class Cache:
 
     def _approximate(self, query: Vectors, wanted: int, selector: Any, count: int) -> Slots | None:
         """Positions of `wanted` rows, or None when a scan has to answer."""
+        stale = len(self.slots) >= 2 * self._tuned_at
+        if not stale and not self._breadth:  # a scan was better, and still is: no use in growing the index
+            return None
         self._grow()
-        breadth = self._tuned()
-        if not breadth:
+        if stale and self.ann.ntotal:
+            self._tune()
+        if not self._breadth:
             return None
         # With few candidates the index has to look at more to meet enough of them.
-        breadth = math.ceil(max(breadth, wanted) * len(self.slots) / count)
+        breadth = math.ceil(max(self._breadth, wanted) * len(self.slots) / count)
         if self._cost(breadth) >= count:
             return None
         positions: Slots = self.ann.search(query, wanted, params=self._parameters(breadth, selector))[1][0]
@@ -698,14 +702,12 @@ class Cache:
         for start in range(self.ann.ntotal, self.rows.ntotal, CHUNK):
             self.ann.add(self.rows.reconstruct_n(start, min(CHUNK, self.rows.ntotal - start)))
 
-    def _tuned(self) -> int:
-        """How broadly to search (efSearch, nprobe) for nearly all neighbours of rows of its own; 0: better scan.
+    def _tune(self) -> None:
+        """Find how broadly to search (efSearch, nprobe) for nearly all neighbours of rows of its own; 0: better scan.
 
-        How broadly depends on the data more than on their number, so it is measured, and again when the
-        rows have doubled.
+        That depends on the data more than on their number, so it is measured, and again when the rows have
+        doubled.
         """
-        if self.ann.ntotal == 0 or len(self.slots) < 2 * self._tuned_at:
-            return self._breadth
         live = np.flatnonzero(self.live)
         sample = self.rows.reconstruct_batch(live[:: max(1, len(live) // TUNING)][:TUNING])
         selector = _faiss.IDSelectorBitmap(np.packbits(self.live, bitorder="little"))
@@ -719,7 +721,6 @@ class Cache:
                 self._breadth = breadth
                 break
             breadth *= 2
-        return self._breadth
 
     def _is_graph(self) -> bool:
         return isinstance(self.ann, _faiss.IndexHNSWFlat)
