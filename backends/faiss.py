@@ -41,7 +41,7 @@ from ..spec.protocols import Memory, Runtime
 from ..spec.requests import parse_ids
 from ..spec.types import IndexConfig, IndexDescription, MemoryConfig, Metadata, NewVector, VectorHit, VectorRow
 from ..spec.values import identifier
-from ..spec.vectors import Metric, Vector, Vectors
+from ..spec.vectors import Metric, Vector, Vectors, scores
 from .composed import Half, compose, drop, semantic_capabilities
 from .libsql import LibsqlBackend
 from .provision import Provisioners
@@ -763,28 +763,8 @@ def _ann(index: Registered, measure: int) -> Any:
     return None
 
 
-def scores(metric: Metric, query: Vector, rows: Vectors) -> NDArray[np.float64]:
-    """As spec.vectors.scores, but each row's score is the same to the last bit whatever rows are beside it.
-
-    (`@` hands rows to BLAS in blocks, whose ends are summed in another order: equal vectors would not tie,
-    and a longer answer could rank them differently.)
-    """
-    q, r = query.astype(np.float64), rows.astype(np.float64)
-    if metric == "euclidean":
-        return 1.0 / (1.0 + np.sqrt(_products(r - q, r - q)))
-    products = np.einsum("ij,j->i", r, q)
-    if metric == "dotproduct":
-        return products
-    return np.clip(products / (np.sqrt(_products(r, r)) * np.sqrt(_products(q[None], q[None]))), -1.0, 1.0)
-
-
-def _products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.einsum("ij,ij->i", left, right)
-
-
 def _norms(vectors: Vectors) -> NDArray[np.float64]:
-    wide = vectors.astype(np.float64)
-    return np.sqrt(_products(wide, wide))
+    return np.linalg.norm(vectors.astype(np.float64), axis=1)
 
 
 def _normalised(vectors: Vectors) -> Vectors:

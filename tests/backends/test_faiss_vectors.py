@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from memassay.backends import faiss as adapter
 from memassay.backends.baselines.faiss import Baseline
-from memassay.backends.faiss import Cache, FaissBackend, FaissIndex, scores
+from memassay.backends.faiss import Cache, FaissBackend, FaissIndex
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import find
 from memassay.spec.embedders import LiteralEmbedder
@@ -326,12 +326,6 @@ def test_components_that_float32_arithmetic_loses(index: FaissIndex) -> None:
     index.upsert_vectors("i", rows(50) + tiny + huge)
     assert index.query_vectors("i", [1e-14] + [0.0] * 7, top_k=1)[0].id == "t0"
     assert index.query_vectors("i", [-1e-14] + [0.0] * 7, top_k=1)[0].id == "h0"
-
-
-def test_a_score_does_not_depend_on_the_rows_beside_it() -> None:
-    drawn = np.random.default_rng(0).standard_normal((50, 384)).astype(np.float32)
-    whole = scores("cosine", drawn[0], drawn).tolist()
-    assert [scores("cosine", drawn[0], drawn[:n])[-1] for n in range(1, 51)] == whole
 
 
 # Filters
