@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it, mostly in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 from harness_support import Cli, Done, process_environment
+from memassay.harness.cli import app
+from typer.testing import CliRunner
+
+Outcome = Any
+"""What typer's CliRunner returns."""
 
 Failing = tuple[Done, Path]
 Interrupted = tuple[int, str, str, Path]
@@ -76,47 +81,33 @@ MISTAKES = {
 }
 
 
-@pytest.fixture(scope="module")
-def mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
-    """Every mistake, made once."""
-    folder = tmp_path_factory.mktemp("mistakes")
-    (folder / "bad.json").write_text('{"version": 1}')
-    (folder / "binary.json").write_bytes(b"\xff\xfe\x00")
-    (folder / "form.json").write_text('{"operations": [{"op": "delete_messages", "ids": {"$what": 1}}]}')
-    (folder / "good.json").write_text('{"operations": []}')
-    (folder / "taken.py").write_text("")
-    (folder / "empty").mkdir()
-
-    def make(arguments: list[str]) -> Done:
-        return subprocess.run(
-            [sys.executable, "-m", "memassay", *arguments],
-            cwd=folder,
-            env=process_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(make, [arguments for arguments, _ in MISTAKES.values()])
-        return dict(zip(MISTAKES, done, strict=True))
+@pytest.fixture
+def mistaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Outcome:
+    """A mistake, made in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("bad.json").write_text('{"version": 1}')
+    Path("binary.json").write_bytes(b"\xff\xfe\x00")
+    Path("form.json").write_text('{"operations": [{"op": "delete_messages", "ids": {"$what": 1}}]}')
+    Path("good.json").write_text('{"operations": []}')
+    Path("taken.py").write_text("")
+    Path("empty").mkdir()
+    return CliRunner().invoke(app, MISTAKES[name][0])
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_exits_2(mistakes: dict[str, Done], name: str) -> None:
-    assert mistakes[name].returncode == 2
+def test_a_mistake_exits_2(mistaken: Outcome) -> None:
+    assert mistaken.exit_code == 2
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_in_one_line(mistakes: dict[str, Done], name: str) -> None:
-    assert len(mistakes[name].stderr.splitlines()) == 1
+def test_a_mistake_is_told_in_one_line(mistaken: Outcome) -> None:
+    assert len(mistaken.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_comes_with_a_hint(mistakes: dict[str, Done], name: str) -> None:
-    assert MISTAKES[name][1] in mistakes[name].stderr
+def test_a_mistake_comes_with_a_hint(mistaken: Outcome, name: str) -> None:
+    assert MISTAKES[name][1] in mistaken.stderr
 
 
 # Verify
