@@ -449,11 +449,12 @@ def score(metric: Metric, query: Vector, rows: NDArray[np.float32]) -> NDArray[n
     """The scores of spec.vectors, each summed by itself: equal vectors score equally wherever they stand."""
     q, r = query.astype(np.float64), rows.astype(np.float64)
     if metric == "euclidean":
-        return 1.0 / (1.0 + np.linalg.norm(r - q, axis=1))
+        r -= q
+        return 1.0 / (1.0 + np.sqrt(np.add.reduce(r * r, axis=1)))
     products = np.add.reduce(r * q, axis=1)
     if metric == "dotproduct":
         return products
-    return np.clip(products / (np.linalg.norm(r, axis=1) * np.linalg.norm(q)), -1.0, 1.0)
+    return np.clip(products / np.sqrt(np.add.reduce(r * r, axis=1) * np.add.reduce(q * q)), -1.0, 1.0)
 
 
 # The registry
