@@ -628,7 +628,7 @@ class _Judge:
             case ops.Recall():
                 asked = parsed_recall(operation.arguments(), self.options)
                 assert asked is not None
-                if not isinstance(got.value, RecallResult):
+                if not _well_formed(got.value):
                     yield Divergence("ORD-3", "type", name, index, "RecallResult", type(got.value).__name__)
                     return
                 yield from self.recall(index, operation, asked, expected.value, got.value)
@@ -639,7 +639,7 @@ class _Judge:
                 yield from faults
                 if not faults:
                     yield from self.count_recall(index, operation, got.value)
-                self.queries.append((operation, got.value))
+                    self.queries.append((operation, got.value))
             case ops.Operation() if operation.target == "index":
                 if not equal(expected.value, got.value):
                     clause = "VAL-4" if spoilt(got.value) else judge_vectors.MAIN_CLAUSE[name]
@@ -1028,6 +1028,16 @@ def _touches(operation: ops.Operation) -> bool:
 
 def _together_clause(operation: ops.Operation) -> str:
     return "THR-3a" if isinstance(operation, ops.UpdateThread) else "MSG-4a"
+
+
+def _well_formed(value: Any) -> bool:
+    """Whether a recall returned a RecallResult of messages and hits."""
+    return (
+        isinstance(value, RecallResult)
+        and _messages(value.messages)
+        and isinstance(cast(object, value.hits), list | tuple)
+        and all(isinstance(cast(object, hit), Hit) for hit in value.hits)
+    )
 
 
 def _messages(value: Any) -> bool:

@@ -15,7 +15,7 @@ from memassay.spec.divergence import Divergence
 from memassay.spec.interpreter import run
 from memassay.spec.judge import judge
 from memassay.spec.program import Program
-from memassay.spec.reference import Model, State
+from memassay.spec.reference import Model
 
 MOST_OPERATIONS = 12
 MEDIAN_OPERATIONS = 5
@@ -36,8 +36,7 @@ KILLS: dict[str, Kill] = {}
 
 def found(mutant: Mutant, program: Program) -> tuple[Divergence, ...]:
     """The deviations of the mutant on a program."""
-    state = State()
-    return judge(program, run(program, lambda runtime, config: mutant.make(runtime, config, state)))
+    return judge(program, run(program, mutant.namespace()))
 
 
 @pytest.fixture(scope="module")

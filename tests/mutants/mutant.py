@@ -7,34 +7,56 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memassay.spec.protocols import Memory, Runtime
-from memassay.spec.reference import Model, State
+from memassay.spec.protocols import Memory, Runtime, VectorIndex
+from memassay.spec.reference import Model, ModelNamespace
+from memassay.spec.reference_index import ModelIndex
 from memassay.spec.types import MemoryConfig
 
-Make = Callable[[Runtime, MemoryConfig, State], Memory]
-"""Opens one more client of the namespace whose rows `state` holds."""
-
-Store = TypeVar("Store", bound=Model)
+Store = TypeVar("Store", bound=Model | ModelIndex)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A store with exactly one fault.
+    """A store with exactly one fault, in its memory or in its vector indices.
 
     clause: the clause it breaks. report: a public report of the same fault in a real adapter, or "".
-    description: the fault in a sentence. make: opens a client.
+    description: the fault in a sentence. store: the faulty half.
     """
 
     id: str
     clause: str
     report: str
     description: str
-    make: Make
+    store: type[Model] | type[ModelIndex]
+
+    def namespace(self) -> MutantNamespace:
+        """A fresh namespace of the mutant."""
+        return MutantNamespace(self.store)
 
     @property
     def family(self) -> str:
         """The letters of the clause before the dash."""
         return self.clause.partition("-")[0]
+
+
+class MutantNamespace(ModelNamespace):
+    """A namespace of the model with one half replaced; implements interpreter.Namespace."""
+
+    def __init__(self, store: type[Model] | type[ModelIndex]) -> None:
+        super().__init__()
+        self._store = store
+
+    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See interpreter.Namespace."""
+        if issubclass(self._store, Model):
+            return self._store(runtime, config, self.state)
+        return super().open_memory(runtime, config)
+
+    def open_index(self, runtime: Runtime) -> VectorIndex:
+        """See interpreter.Namespace."""
+        if issubclass(self._store, ModelIndex):
+            return self._store(self.indexes)
+        return super().open_index(runtime)
 
 
 MUTANTS: dict[str, Mutant] = {}

@@ -12,9 +12,9 @@ import pytest
 from memassay.harness.corpus import generate
 from memassay.spec import program as ops
 from memassay.spec.errors import StoreError
-from memassay.spec.interpreter import START, Interpreter, Refused, Returned
+from memassay.spec.interpreter import START, Interpreter, Refused, Returned, run
 from memassay.spec.program import Program
-from memassay.spec.reference import Model, State
+from memassay.spec.reference import Model, ModelNamespace
 from memassay.spec.strategies import SCENARIOS
 from memassay.spec.types import Message, MessageFilter, NewMessage, OrderBy, RecallResult, Thread, ThreadPage
 
@@ -196,9 +196,10 @@ def page_shape(result: RecallResult | ThreadPage) -> tuple[list[str], int, bool]
 
 def check(program: Program) -> None:
     """Run the program on the model, and ask the ledger the same questions."""
-    state, ledger, now = State(), Ledger(), milliseconds(START)
+    namespace, ledger, now = ModelNamespace(), Ledger(), milliseconds(START)
+    state = namespace.state
     options = ops.config(program.options)
-    with Interpreter(lambda runtime, config: Model(runtime, config, state), program.options) as interpreter:
+    with Interpreter(program, namespace) as interpreter:
         for operation in program.operations:
             outcome = interpreter.step(operation)
             if isinstance(operation, ops.Tick):
@@ -240,9 +241,9 @@ def held(scenario: str) -> list[tuple[Model, str]]:
     """Models in the state each program leaves, with the threads that have messages."""
     left: list[tuple[Model, str]] = []
     for program in programs(scenario):
-        state = State()
-        with Interpreter(lambda runtime, config, s=state: Model(runtime, config, s), program.options) as interpreter:
-            interpreter.run(program.operations)
+        namespace = ModelNamespace()
+        run(program, namespace)
+        state = namespace.state
         left += [(Model(state=state), name) for name, rows in state.rows.items() if rows]
     assert left
     return left
