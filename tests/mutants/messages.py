@@ -345,7 +345,7 @@ class _UpdatingUnknownFails(Adapter):
     """update_messages raises for an unknown id."""
 
     def change(self, update: MessageUpdate) -> MessageUpdate:
-        if is_text(update.id) and update.id == "unknown":
+        if is_text(update.id) and update.id.isalpha() and update.id not in self.state.by_id:
             raise KeyError(update.id)
         return update
 
@@ -426,8 +426,9 @@ class _DeletingUnknownFails(Adapter):
     """delete_messages raises for an unknown id."""
 
     def delete_messages(self, ids: Sequence[str]) -> int:
-        if isinstance(ids, list) and "unknown" in ids:
-            raise ThreadNotFound("message 'unknown' does not exist")
+        for name in ids if isinstance(ids, list) else []:
+            if is_text(name) and name.isalpha() and name not in self.state.by_id:
+                raise ThreadNotFound(f"message {name!r} does not exist")
         return super().delete_messages(ids)
 
 
