@@ -140,7 +140,7 @@ class _Survey:
         clause = outcome.clause
         for value in _walk(operation.arguments()):
             match value:
-                case datetime() if clause == "VAL-1":
+                case datetime() if clause == "VAL-1a":
                     facts.add("refused.naive" if value.utcoffset() is None else "refused.out_of_range")
                 case str() if clause == "VAL-2a":
                     facts |= set(_bad_text(value))

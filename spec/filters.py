@@ -37,6 +37,9 @@ def kind_of(value: object) -> Kind | None:
             return None
 
 
+_MISSING = object()
+
+
 class Equals(msgspec.Struct, frozen=True):
     """`key` holds exactly this scalar of this JSON type (FLT-1)."""
 
@@ -46,10 +49,9 @@ class Equals(msgspec.Struct, frozen=True):
 
     def matches(self, metadata: Metadata) -> bool:
         """Whether the object has the key with an equal value of the same JSON type."""
-        if self.key not in metadata:
-            return False
-        stored = metadata[self.key]
-        return kind_of(stored) == self.kind and stored == self.value
+        stored = metadata.get(self.key, _MISSING)
+        # The value first: it is the quicker test, and seldom true.
+        return stored == self.value and kind_of(stored) == self.kind
 
 
 class Window(msgspec.Struct, frozen=True):

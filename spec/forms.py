@@ -55,7 +55,7 @@ def resolve(form: Form) -> Any:
         return {key: resolve(item) for key, item in pairs.items()}
     try:
         return _symbolic(tag, pairs[tag])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise FormError(f"cannot read {tag}: {error}") from error
 
 

@@ -71,19 +71,24 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The call raised an error of the specification. `clause` is set by the model alone; `also` are codes as right."""
+    """The call raised an error of the specification.
+
+    clause and also (codes as right) are set by the model alone; during is the call of an `observe` that raised.
+    """
 
     code: str
     message: str
     clause: str = ""
     also: tuple[str, ...] = ()
+    during: str = ""
 
 
 class Crashed(msgspec.Struct, frozen=True):
-    """The call raised something the specification does not name."""
+    """The call raised something the specification does not name; during as in Refused."""
 
     kind: str
     message: str
+    during: str = ""
 
 
 Outcome = Returned | Refused | Crashed
@@ -120,6 +125,7 @@ class Interpreter:
         self._label = "generated"
         self._given: Counter[str] = Counter()
         self._used_memory = False
+        self._during = ""
         self.threads: dict[str, None] = {}
         """Ids of the threads named so far, in order."""
         self.vectors: dict[str, dict[str, None]] = {}
@@ -137,6 +143,7 @@ class Interpreter:
 
     def step(self, operation: Operation) -> Outcome:
         """Do one operation."""
+        self._during = ""
         self._note(operation)
         match operation:
             case Tick():
@@ -167,12 +174,12 @@ class Interpreter:
             spoil(value)
             return Returned(kept)
         except StoreError as error:
-            return Refused(error.code, error.message, error.clause, error.also)
+            return Refused(error.code, error.message, error.clause, error.also, self._during)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001
             # Whatever an engine's driver raises is an observation; some raise outside Exception.
-            return Crashed(type(error).__name__, str(error))
+            return Crashed(type(error).__name__, str(error), self._during)
 
     def _memory(self, number: int) -> Memory:
         self._used_memory = True
@@ -223,26 +230,37 @@ class Interpreter:
         if self._used_memory:
             memory = self._memory(client)
             snapshot = Snapshot(
-                threads={thread_id: memory.get_thread(thread_id) for thread_id in self.threads},
+                threads={name: self._noted("get_thread", memory.get_thread, name) for name in self.threads},
                 rows={
-                    thread_id: memory.recall(thread_id, per_page=False, order_by=oldest_first)
-                    for thread_id in self.threads
+                    name: self._noted("recall", memory.recall, name, per_page=False, order_by=oldest_first)
+                    for name in self.threads
                 },
-                listed=memory.list_threads(per_page=False, order_by=oldest_first),
-                embeddings=memory.semantic_index() if self._embedder else None,
+                listed=self._noted("list_threads", memory.list_threads, per_page=False, order_by=oldest_first),
+                embeddings=self._noted("semantic_index", memory.semantic_index) if self._embedder else None,
             )
-        if not self.vectors or not self._namespace.capabilities.vectors:
-            return snapshot
-        index = self._index(client)
-        listed = index.list_indexes()
-        return msgspec.structs.replace(
-            snapshot,
-            indexes=listed,
-            described={name: index.describe_index(name) if name in listed else None for name in self.vectors},
-            vectors={
-                name: index.get_vectors(name, [*ids]) if name in listed else () for name, ids in self.vectors.items()
-            },
-        )
+        if self.vectors and self._namespace.capabilities.vectors:
+            index = self._index(client)
+            listed = self._noted("list_indexes", index.list_indexes)
+            snapshot = msgspec.structs.replace(
+                snapshot,
+                indexes=listed,
+                described={
+                    name: self._noted("describe_index", index.describe_index, name) if name in listed else None
+                    for name in self.vectors
+                },
+                vectors={
+                    name: self._noted("get_vectors", index.get_vectors, name, [*ids])
+                    for name, ids in self.vectors.items()
+                    if name in listed
+                },
+            )
+        self._during = ""
+        return snapshot
+
+    def _noted(self, name: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Make one call of an observation, remembering which it is in case it raises."""
+        self._during = name
+        return call(*arguments, **options)
 
     def _together(self, operation: Together) -> Outcome:
         branches = operation.operations

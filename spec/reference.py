@@ -7,18 +7,26 @@ touched the row last (judge.py).
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
 
 from .capabilities import Capabilities
 from .embedding import embed, snapshot, text_of
-from .errors import AlreadyExists, ConfigurationError, OwnershipMismatch, ThreadNotFound, Unsupported
+from .errors import (
+    AlreadyExists,
+    ConfigurationError,
+    InvalidRequest,
+    OwnershipMismatch,
+    ThreadNotFound,
+    Unsupported,
+)
 from .index_requests import parse_semantic_index
 from .protocols import Embedder, Memory, Runtime, VectorIndex
 from .reference_index import MODEL_CAPABILITIES, IndexState, ModelIndex
@@ -123,6 +131,9 @@ class State(msgspec.Struct):
 class Model:
     """A memory store as plain Python data; implements protocols.Memory."""
 
+    # One lock for all: clients of a namespace share its state.
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
     def __init__(
         self,
         runtime: Runtime | None = None,
@@ -142,7 +153,6 @@ class Model:
             if embedder is not None and capabilities.semantic_recall
             else None
         )
-        self._lock = threading.RLock()
 
     # Threads
 
@@ -326,7 +336,11 @@ class Model:
         self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
-        batch = parse_save(messages)
+        try:
+            batch = parse_save(messages)
+        except InvalidRequest as error:
+            error.also = (*error.also, *self._wrong_beside(messages))
+            raise
         on = embeds(self.options, thread_config)
         with self._lock:
             embedder = self._embedder() if on else None
@@ -359,6 +373,18 @@ class Model:
         if errors:
             errors[0].also = tuple({error.code for error in errors})
             raise errors[0]
+
+    def _wrong_beside(self, messages: object) -> tuple[str, ...]:
+        """Codes of what is wrong with the valid messages of an invalid batch."""
+        rows: list[MessageRow] = []
+        for item in cast("Sequence[object]", messages) if isinstance(messages, list | tuple) else ():
+            with contextlib.suppress(InvalidRequest):
+                rows += parse_save([item])
+        try:
+            self._check(rows)
+        except (ThreadNotFound, OwnershipMismatch) as error:
+            return error.also
+        return ()
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
         """Insert, replace or move one message; the threads it touched."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -47,10 +47,12 @@ class IndexState(msgspec.Struct):
 class ModelIndex:
     """Vector indices as plain Python data; implements protocols.VectorIndex."""
 
+    # One lock for all: clients of a namespace share its state.
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
     def __init__(self, state: IndexState | None = None, capabilities: Capabilities = MODEL_CAPABILITIES) -> None:
         self.state = state or IndexState()
         self.capabilities = capabilities
-        self._lock = threading.RLock()
 
     def create_index(
         self, name: str, *, dimension: int, metric: str = "cosine", config: IndexConfig | None = None

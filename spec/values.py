@@ -21,14 +21,14 @@ ROLES = ("user", "assistant", "system", "tool")
 def instant(value: object, name: str) -> datetime:
     """An aware datetime in UTC, floored to the millisecond (VAL-1)."""
     if not isinstance(value, datetime):
-        raise InvalidRequest(f"{name} is not a datetime: {show(value)}", hint="pass an aware datetime", clause="VAL-1")
+        raise InvalidRequest(f"{name} is not a datetime: {show(value)}", hint="pass an aware datetime", clause="VAL-1a")
     if value.utcoffset() is None:
-        raise InvalidRequest(f"{name} has no time zone", hint="pass an aware datetime, e.g. in UTC", clause="VAL-1")
+        raise InvalidRequest(f"{name} has no time zone", hint="pass an aware datetime, e.g. in UTC", clause="VAL-1a")
     try:
         utc = value.astimezone(UTC)
     except OverflowError:
         raise InvalidRequest(
-            f"{name} is outside the years 0001 to 9999 in UTC", hint="pass an instant within them", clause="VAL-1"
+            f"{name} is outside the years 0001 to 9999 in UTC", hint="pass an instant within them", clause="VAL-1a"
         ) from None
     # The microsecond counts up within its second, before 1970 too, so this floors toward minus infinity.
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)

@@ -34,11 +34,11 @@ CLAUSES = (
         title="instants without zone or out of range",
         statement="An instant without a zone, or outside the years 0001 to 9999 in UTC, is InvalidRequest.",
         source="decision",
-        applies=("refused.VAL-1",),
+        applies=("refused.VAL-1a",),
         discriminators={
             "an instant without zone": "refused.naive",
             "an instant outside the years": "refused.out_of_range",
-            "one in a read": "refused.VAL-1.read",
+            "one in a read": "refused.VAL-1a.read",
         },
     ),
     Clause(

@@ -489,7 +489,7 @@ def hostile(rng: Random) -> ops.Program:
     return _program(rng, [*steps, pick(rng, lacking), OBSERVE])
 
 
-SWEEPING: tuple[Form, ...] = ("%", "*", "t' OR '1'='1") * 3
+SWEEPING: tuple[Form, ...] = ("%", "*", "t' OR '1'='1") * 9
 """What would delete everything, were it read as a pattern or a condition."""
 
 HOSTILE: tuple[Form, ...] = (

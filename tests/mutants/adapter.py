@@ -281,6 +281,16 @@ def _each(items: Any, kind: type[Any], change: Any) -> Any:
     return [change(item) if isinstance(item, kind) else item for item in cast("Sequence[Any]", items)]
 
 
+def is_text(value: object) -> bool:
+    """Whether a value is a string; what callers pass may be anything."""
+    return isinstance(value, str)
+
+
+def is_message(value: object) -> bool:
+    """Whether a value is a message with an id."""
+    return isinstance(value, NewMessage) and is_text(value.id)
+
+
 def replaced(value: Any, **fields: Any) -> Any:
     """A copy of a struct with other fields."""
     return msgspec.structs.replace(value, **fields)

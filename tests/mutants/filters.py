@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
 from fnmatch import translate
 from re import fullmatch
 from typing import Any, cast
@@ -253,7 +252,8 @@ class _BadFiltersMatchNothing(Adapter):
         try:
             return super().recall(thread_id, **given)
         except InvalidFilter:
-            return super().recall("\ufffd", **given | {"filter": None})
+            given["filter"] = None
+            return super().recall("\ufffd", **given)
 
 
 @mutant("FLT-2", "mastra-ai/mastra#4244")
@@ -368,7 +368,7 @@ class _FiltersTheFirstSave(Adapter):
         return super()._save(row, now)
 
     @property
-    def _indexed(self) -> dict[str, Mapping[str, Any] | Any]:
+    def _indexed(self) -> dict[str, dict[str, Any]]:
         return self.__dict__.setdefault("index", {})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from memassay.spec.errors import InvalidRequest
 from memassay.spec.reference import Row
@@ -83,7 +83,8 @@ class _TwoNeighboursByDefault(Adapter):
 
     def given(self, call: str, arguments: dict[str, Any]) -> None:
         if call == "recall" and isinstance(arguments["include"], list):
-            arguments["include"] = [_with_neighbours(entry) for entry in arguments["include"]]
+            entries = cast("list[Any]", arguments["include"])
+            arguments["include"] = [_with_neighbours(entry) for entry in entries]
 
 
 def _with_neighbours(entry: Any) -> Any:

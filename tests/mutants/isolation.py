@@ -14,7 +14,7 @@ from memassay.spec.requests import Inclusion, ListThreads, Recall
 from memassay.spec.types import CloneResult, MemoryConfig, Message, MessageUpdate, NewMessage, Thread
 from memassay.spec.values import copy_thread
 
-from .adapter import Adapter, replaced
+from .adapter import Adapter, is_text, replaced
 from .mutant import mutant
 
 
@@ -65,7 +65,7 @@ class _DeletesByPattern(Adapter):
     """delete_thread compares the id with LIKE: % deletes every thread."""
 
     def delete_thread(self, thread_id: str) -> bool:
-        if not isinstance(thread_id, str) or thread_id in self.state.threads:
+        if not is_text(thread_id) or thread_id in self.state.threads:
             return super().delete_thread(thread_id)
         names = [name for name in self.state.threads if _like(name, thread_id)]
         deleted = [super(_DeletesByPattern, self).delete_thread(name) for name in names]

@@ -13,7 +13,7 @@ from memassay.spec.requests import MessageRow, Recall
 from memassay.spec.types import MemoryConfig, Message, MessageUpdate, NewMessage, TextPart, ToolPart
 from memassay.spec.values import ROLES, copy_message
 
-from .adapter import Adapter, replaced
+from .adapter import Adapter, is_text, replaced
 from .mutant import mutant
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -131,7 +131,7 @@ class _IgnoresTheMessagesOwner(Adapter):
     """A resource_id other than the thread's is taken without a word."""
 
     def message(self, message: NewMessage) -> NewMessage:
-        thread = self.state.threads.get(message.thread_id) if isinstance(message.thread_id, str) else None
+        thread = self.state.threads.get(message.thread_id) if is_text(message.thread_id) else None
         if thread and message.resource_id in ("r1", "r2", "R1"):
             return replaced(message, resource_id=thread.resource_id)
         return message
@@ -345,7 +345,7 @@ class _UpdatingUnknownFails(Adapter):
     """update_messages raises for an unknown id."""
 
     def change(self, update: MessageUpdate) -> MessageUpdate:
-        if isinstance(update.id, str) and update.id == "unknown":
+        if is_text(update.id) and update.id.isalpha() and update.id not in self.state.by_id:
             raise KeyError(update.id)
         return update
 
@@ -355,9 +355,8 @@ class _LastUpdateWins(Adapter):
     """Of updates that name one message, only the last is applied."""
 
     def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
-        if isinstance(updates, list | tuple) and all(
-            isinstance(item, MessageUpdate) and isinstance(item.id, str) for item in cast("Sequence[Any]", updates)
-        ):
+        items = cast("Sequence[Any]", updates if isinstance(updates, list | tuple) else [None])
+        if all(isinstance(item, MessageUpdate) for item in items):
             updates = list({update.id: update for update in updates}.values())
         return super().update_messages(updates)
 
@@ -427,8 +426,9 @@ class _DeletingUnknownFails(Adapter):
     """delete_messages raises for an unknown id."""
 
     def delete_messages(self, ids: Sequence[str]) -> int:
-        if isinstance(ids, list) and "unknown" in ids:
-            raise ThreadNotFound("message 'unknown' does not exist")
+        for name in ids if isinstance(ids, list) else []:
+            if is_text(name) and name.isalpha() and name not in self.state.by_id:
+                raise ThreadNotFound(f"message {name!r} does not exist")
         return super().delete_messages(ids)
 
 
@@ -458,7 +458,7 @@ class _ClearsThePage(Adapter):
     """clear_messages deletes what a page with default settings shows: ten messages at most, here the newest two."""
 
     def clear_messages(self, thread_id: str) -> int:
-        rows = list(self.state.rows.get(thread_id, ())) if isinstance(thread_id, str) else []
+        rows = list(self.state.rows.get(thread_id, ())) if is_text(thread_id) else []
         cleared = super().clear_messages(thread_id)
         for row in rows[:-2]:
             self._insert(row)

@@ -420,7 +420,8 @@ class _OthersSeeAnEmptyThread(Adapter):
         try:
             return super().recall(thread_id, **given)
         except OwnershipMismatch:
-            return super().recall("\ufffd", **given | {"resource_id": None})
+            given["resource_id"] = None
+            return super().recall("\ufffd", **given)
 
 
 @mutant("ORD-6")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from memassay.spec.errors import InvalidRequest, ThreadNotFound
 from memassay.spec.protocols import Runtime
@@ -13,7 +13,7 @@ from memassay.spec.requests import Inclusion, ListThreads, Recall
 from memassay.spec.types import MemoryConfig, Thread, ThreadPage
 from memassay.spec.values import copy_thread
 
-from .adapter import Adapter, replaced
+from .adapter import Adapter, is_text, replaced
 from .mutant import mutant
 
 
@@ -102,7 +102,7 @@ class _Updating(Adapter):
     def update_thread(
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
-        old = self.state.threads.get(thread_id) if isinstance(thread_id, str) else None
+        old = self.state.threads.get(thread_id) if is_text(thread_id) else None
         new = super().update_thread(thread_id, title=title, metadata=metadata)
         assert old is not None
         self.state.threads[thread_id] = self.updated(old, self.state.threads[thread_id], metadata)
@@ -125,7 +125,9 @@ class _MergingAThreadGoesDeep(_Updating):
     def updated(self, old: Thread, new: Thread, metadata: Any) -> Thread:
         def merged(key: str, item: Any) -> Any:
             before = old.metadata.get(key)
-            return before | item if isinstance(before, dict) and isinstance(item, dict) else item
+            if not isinstance(before, dict) or not isinstance(item, dict):
+                return item
+            return cast("dict[str, Any]", before) | cast("dict[str, Any]", item)
 
         return replaced(new, metadata={key: merged(key, item) for key, item in new.metadata.items()})
 
@@ -168,7 +170,7 @@ class _MergesThreadsFromACopy(Adapter):
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
         with self._lock:
-            if isinstance(thread_id, str) and thread_id in self.state.threads and thread_id in self._known:
+            if is_text(thread_id) and thread_id in self.state.threads and thread_id in self._known:
                 stale = self._known[thread_id].metadata
                 current = self.state.threads[thread_id]
                 self.state.threads[thread_id] = replaced(current, metadata=stale)
@@ -235,7 +237,7 @@ class _DeletingLeavesMessages(Adapter):
     """delete_thread removes the thread alone; its messages show again when the id is created anew."""
 
     def delete_thread(self, thread_id: str) -> bool:
-        rows = list(self.state.rows.get(thread_id, ())) if isinstance(thread_id, str) else []
+        rows = list(self.state.rows.get(thread_id, ())) if is_text(thread_id) else []
         deleted = super().delete_thread(thread_id)
         if deleted and rows:
             self.state.rows[thread_id] = rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from memassay.spec.types import DateRange, Message, MessageUpdate, NewMessage, T
 from memassay.spec.values import copy_message, identifier
 from memassay.spec.values import metadata as check_metadata
 
-from .adapter import Adapter, replaced
+from .adapter import Adapter, is_message, replaced
 from .mutant import mutant
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -169,7 +169,7 @@ class _Ids(Adapter):
         known: dict[str, Any] = dict(self.state.by_id)
         batch: list[Any] = []
         for message in messages:
-            if isinstance(message, NewMessage) and isinstance(message.id, str):
+            if is_message(message):
                 message = replaced(
                     message,
                     id=self._existing(message.id, known),
@@ -325,7 +325,7 @@ class _Metadata(Adapter):
         return replaced(update, metadata=self._stored(update.metadata))
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """A JSON value with its scalars changed."""
     if isinstance(value, dict):
         return {key: _mapped(item, change) for key, item in cast("dict[Any, Any]", value).items()}
@@ -383,7 +383,7 @@ class _NestedBecomesText(_Metadata):
     """Arrays and objects inside metadata come back as text."""
 
     def stored(self, value: Any) -> Any:
-        return {key: str(item) if isinstance(item, dict | list) else item for key, item in value.items()}
+        return {k: repr(cast(object, v)) if isinstance(v, dict | list) else v for k, v in value.items()}
 
 
 @mutant("VAL-3a")
@@ -403,7 +403,7 @@ class _TuplesBecomeArrays(_Metadata):
     checked = False
 
     def stored(self, value: Any) -> Any:
-        return _mapped(value, lambda item: list(item) if isinstance(item, tuple) else item)
+        return _mapped(value, lambda item: [*cast("tuple[Any, ...]", item)] if isinstance(item, tuple) else item)
 
 
 @mutant("VAL-3a")
@@ -432,7 +432,7 @@ class _KeepsTheCallersObject(Adapter):
 
     def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
         batch = list(messages) if isinstance(messages, list | tuple) else []
-        self._passed = {m.id: m.metadata for m in batch if isinstance(m, NewMessage) and isinstance(m.id, str)}
+        self._passed = {m.id: m.metadata for m in batch if is_message(m)}
         return super().save_messages(messages)
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
@@ -458,4 +458,4 @@ class _ReturnsItsOwnMessages(Adapter):
 
 
 def _dated(message: Any) -> bool:
-    return isinstance(message, NewMessage) and isinstance(message.id, str) and isinstance(message.created_at, datetime)
+    return is_message(message) and isinstance(message.created_at, datetime)

@@ -35,7 +35,7 @@ def test_plain_json_stands_for_itself(plain: Any) -> None:
         ({"$part": {"type": "text", "text": {"$repeat": ["x", 2]}}}, TextPart("xx")),
         ({"$part": {"type": "tool", "tool_call_id": "c", "tool_name": "t"}}, ToolPart("c", "t")),
     ],
-    ids=lambda form: next(iter(form)) if isinstance(form, dict) and str(next(iter(form))).startswith("$") else "",
+    ids=lambda form: str(form)[:20],
 )
 def test_a_symbol_stands_for_its_value(form: Any, value: Any) -> None:
     assert resolve(form) == value
@@ -57,10 +57,7 @@ def test_every_reading_builds_a_new_value() -> None:
     [
         {"$unknown": 1},
         {"$at": "noon"},
-        pytest.param(
-            {"$repeat": ["a"]},
-            marks=pytest.mark.xfail(raises=IndexError, strict=True, reason="forms.resolve lets an IndexError through"),
-        ),
+        {"$repeat": ["a"]},
         {"$int": "x"},
         {"$part": {"type": "video"}},
         {"$chars": [-1]},
@@ -105,7 +102,7 @@ def test_a_fill_without_steps_ties() -> None:
         ({"$at": "2024-03-01T12:00:00+00:00"}, "at('2024-03-01T12:00:00+00:00')"),
         ({"$part": {"type": "text", "text": "a"}}, "text_part(text='a')"),
     ],
-    ids=lambda form: "" if isinstance(form, str) else str(next(iter(form))),
+    ids=lambda form: str(form)[:20],
 )
 def test_a_form_is_shown_as_a_short_expression(form: Any, shown: str) -> None:
     assert show(form) == shown
