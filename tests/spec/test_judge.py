@@ -16,7 +16,7 @@ from memassay.spec.program import AnyOperation, Program
 from memassay.spec.strategies import SCENARIOS
 from memassay.spec.types import Message, RecallResult
 
-SHORT = [name for name in SCENARIOS if name not in ("window", "long-values")]
+SHORT = [name for name in SCENARIOS if name not in ("window", "long-values", "approximate", "rare")]
 T0 = "2024-03-01T12:00:00+00:00"
 ASC, DESC = {"direction": "ASC"}, {"direction": "DESC"}
 replace = msgspec.structs.replace
