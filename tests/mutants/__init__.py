@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from . import filters, include, isolation, messages, order, threads, values
-from .mutant import MUTANTS, Make, Mutant
+from .mutant import MUTANTS, Mutant
 
 __all__ = [
     "MUTANTS",
-    "Make",
     "Mutant",
     "filters",
     "include",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, cast
 
 import msgspec
-from memassay.spec.errors import ConfigurationError
 from memassay.spec.filters import Equals
-from memassay.spec.protocols import Runtime
-from memassay.spec.reference import Event, Model, Row, State
+from memassay.spec.reference import Model, Row
 from memassay.spec.requests import ListThreads, Recall, parse_list_threads
 from memassay.spec.types import (
+    Hit,
     Include,
     MemoryConfig,
     Message,
@@ -28,22 +26,9 @@ from memassay.spec.types import (
 )
 from memassay.spec.values import copy_message, copy_thread
 
-LOCK = threading.RLock()
-"""Clients share their state, so they share a lock."""
-
 
 class Adapter(Model):
     """The model, with hooks: what a call was given, which rows match, their order, the page, the counts."""
-
-    def __init__(
-        self,
-        runtime: Runtime | None = None,
-        config: MemoryConfig | None = None,
-        state: State | None = None,
-        events: list[Event] | None = None,
-    ) -> None:
-        super().__init__(runtime, config, state, events)
-        self._lock = LOCK
 
     # What a call was given
 
@@ -101,13 +86,13 @@ class Adapter(Model):
                 self.state.by_id.setdefault(row.message.id, row)
             return super().delete_thread(**arguments)
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         """See Model."""
-        return super().save_messages(_each(messages, NewMessage, self.message))
+        return super().save_messages(_each(messages, NewMessage, self.message), **config)
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
         """See Model."""
-        return super().update_messages(_each(updates, MessageUpdate, self.change))
+        return super().update_messages(_each(updates, MessageUpdate, self.change), **config)
 
     def delete_messages(self, ids: Sequence[str]) -> int:
         """See Model."""
@@ -193,27 +178,28 @@ class Adapter(Model):
         """A message as it is returned."""
         return copy_message(message)
 
-    def _recall(self, asked: Recall) -> RecallResult:
-        if asked.search is not None:
-            raise ConfigurationError("no vector index and embedder", clause="SEM-1")
-        self.own(asked)
+    def result(self, asked: Recall, hits: Sequence[Hit]) -> RecallResult:
+        """See Model."""
         matching = self.matching(asked)
         page = self.page(asked, matching)
-        rows = self._union(asked, page)
+        rows = self._union(asked, page, hits)
         return RecallResult(
             messages=tuple(self.shown(row.message) for row in rows),
             total=self.total(asked, matching, page, rows),
             page=asked.page.page,
             per_page=asked.page.per_page,
             has_more=self.more(asked, matching, page, rows),
+            hits=tuple(hits),
         )
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        if not asked.include:
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
+        if not asked.include and not hits:
             return page
         rows = {row.message.id: row for row in page}
         for entry in asked.include:
             rows |= {row.message.id: row for row in self.window(asked, entry)}
+        for hit in hits:
+            rows |= {row.message.id: row for row in self.hit_window(asked, hit)}
         return sorted(rows.values(), key=self.rank, reverse=not asked.ascending)
 
     def rank(self, row: Row) -> tuple[datetime, str, int]:

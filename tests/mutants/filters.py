@@ -356,9 +356,9 @@ class _FiltersTheFirstSave(Adapter):
             if all(self.holds(c, self._indexed.get(row.message.id, row.message.metadata)) for c in asked.metadata)
         ]
 
-    def update_messages(self, updates: Any) -> Any:
+    def update_messages(self, updates: Any, **config: Any) -> Any:
         before = {name: row.message.metadata for name, row in self.state.by_id.items()}
-        updated = super().update_messages(updates)
+        updated = super().update_messages(updates, **config)
         for message in updated:
             self._indexed.setdefault(message.id, before[message.id])
         return updated

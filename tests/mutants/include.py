@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from memassay.spec.errors import InvalidRequest
 from memassay.spec.reference import Row
 from memassay.spec.requests import Inclusion, Recall
-from memassay.spec.types import Include
+from memassay.spec.types import Hit, Include
 
 from .adapter import Adapter, replaced
 from .mutant import mutant
@@ -131,17 +132,19 @@ class _UnknownIncludeFails(Adapter):
 class _RepeatsIncludedRows(Adapter):
     """A message in the page and in a window, or in two windows, comes back twice."""
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
         rows = [*page, *(row for entry in asked.include for row in self.window(asked, entry))]
-        return sorted(rows, key=self.rank, reverse=not asked.ascending) if asked.include else page
+        if not asked.include:
+            return super()._union(asked, page, hits)
+        return sorted(rows, key=self.rank, reverse=not asked.ascending)
 
 
 @mutant("INC-2")
 class _AppendsIncludedRows(Adapter):
     """Included rows come after the page, not in their place."""
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        rows = {row.message.id: row for row in super()._union(asked, page)}
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
+        rows = {row.message.id: row for row in super()._union(asked, page, hits)}
         first = {row.message.id: row for row in page}
         return list((first | rows).values())
 
@@ -150,16 +153,16 @@ class _AppendsIncludedRows(Adapter):
 class _IncludesComeOldestFirst(Adapter):
     """With include the result is always ascending."""
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        return super()._union(replaced(asked, ascending=True) if asked.include else asked, page)
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
+        return super()._union(replaced(asked, ascending=True) if asked.include else asked, page, hits)
 
 
 @mutant("INC-2")
 class _IncludesReplaceThePage(Adapter):
     """With include the page is left out."""
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        return super()._union(asked, [] if asked.include else page)
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
+        return super()._union(asked, [] if asked.include else page, hits)
 
 
 @mutant("INC-3")

@@ -150,8 +150,8 @@ class _LosesTheLastSave(Adapter):
 
     _last: tuple[Message, ...] = ()
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
-        self._last = super().save_messages(messages)
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
+        self._last = super().save_messages(messages, **config)
         return self._last
 
     def close(self) -> None:
@@ -182,9 +182,9 @@ class _DeletedRowsComeBack(Adapter):
 class _UpdatesAreNotWritten(Adapter):
     """Updates change the client's cache alone."""
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
         before = dict(self.state.by_id)
-        updated = super().update_messages(updates)
+        updated = super().update_messages(updates, **config)
         self._old = self.__dict__.get("_old", {})
         for message in updated:
             self._old.setdefault(message.id, before[message.id].message)

@@ -83,21 +83,22 @@ class _RefusesEmptyContent(Adapter):
 class _SavesOneByOne(Adapter):
     """A batch is saved message by message: what came before a refused one stays."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         if not isinstance(messages, list | tuple):
-            return super().save_messages(messages)
-        return _distinct(message for item in messages for message in super(_SavesOneByOne, self).save_messages([item]))
+            return super().save_messages(messages, **config)
+        save = super().save_messages
+        return _distinct(message for item in messages for message in save([item], **config))
 
 
 @mutant("MSG-1", "langchain-ai/langchainjs#1810")
 class _SkipsWhatIsRefused(Adapter):
     """Messages whose thread does not exist are dropped without an error."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         try:
-            return super().save_messages(messages)
+            return super().save_messages(messages, **config)
         except ThreadNotFound:
-            return super().save_messages([m for m in messages if m.thread_id in self.state.threads])
+            return super().save_messages([m for m in messages if m.thread_id in self.state.threads], **config)
 
 
 @mutant("MSG-1")
@@ -107,17 +108,17 @@ class _ReturnsARowPerMessage(Adapter):
     def _named(self, ids: Iterable[str]) -> tuple[Message, ...]:
         return tuple(copy_message(self.state.by_id[name].message) for name in ids if name in self.state.by_id)
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
-        return _distinct(super().update_messages(updates))
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
+        return _distinct(super().update_messages(updates, **config))
 
 
 @mutant("MSG-1")
 class _SpreadsTheClock(Adapter):
     """Messages without an instant get now, now + 1 ms, … so that a sort by time keeps their order."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         self._spread = 0
-        return super().save_messages(messages)
+        return super().save_messages(messages, **config)
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
         if row.created_at is None and row.id not in self.state.by_id:
@@ -143,8 +144,8 @@ class _RefreshesLate(Adapter):
 
     _unseen: frozenset[str] = frozenset()
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
-        saved = super().save_messages(messages)
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
+        saved = super().save_messages(messages, **config)
         self._unseen = frozenset(message.id for message in saved)
         return saved
 
@@ -250,9 +251,9 @@ class _Touching(Adapter):
 class _SavingDoesNotTouch(Adapter):
     """save_messages leaves updated_at alone."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         before = dict(self.state.threads)
-        saved = super().save_messages(messages)
+        saved = super().save_messages(messages, **config)
         self.state.threads |= before
         return saved
 
@@ -312,8 +313,8 @@ class _TouchesForNothing(Adapter):
 class _MergingAMessageReplaces(Adapter):
     """update_messages replaces the metadata by what was given."""
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
-        result = super().update_messages(updates)
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
+        result = super().update_messages(updates, **config)
         given = {update.id: update.metadata for update in updates if update.metadata is not None}
         for message in result:
             if message.id in given:
@@ -334,10 +335,10 @@ class _UpdatingKeepsTheRole(Adapter):
 class _UpdatesOneByOne(Adapter):
     """A batch of updates is made one by one: what came before a refused one stays."""
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
         if not isinstance(updates, list | tuple):
-            return super().update_messages(updates)
-        return _distinct(m for item in updates for m in super(_UpdatesOneByOne, self).update_messages([item]))
+            return super().update_messages(updates, **config)
+        return _distinct(m for item in updates for m in super(_UpdatesOneByOne, self).update_messages([item], **config))
 
 
 @mutant("MSG-4")
@@ -354,11 +355,11 @@ class _UpdatingUnknownFails(Adapter):
 class _LastUpdateWins(Adapter):
     """Of updates that name one message, only the last is applied."""
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
         items = cast("Sequence[Any]", updates if isinstance(updates, list | tuple) else [None])
         if all(isinstance(item, MessageUpdate) for item in items):
             updates = list({update.id: update for update in updates}.values())
-        return super().update_messages(updates)
+        return super().update_messages(updates, **config)
 
 
 @mutant("MSG-4a")
@@ -375,13 +376,13 @@ class _MergesMessagesFromACopy(Adapter):
         super().__init__(runtime, config, state, events)
         self._known = {name: row.message.metadata for name, row in self.state.by_id.items()}
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
         with self._lock:
             for row in list(self.state.by_id.values()):
                 stale = self._known.get(row.message.id)
                 if stale is not None and any(getattr(update, "id", None) == row.message.id for update in updates):
                     self.put(row, replaced(row.message, metadata=stale))
-            return super().update_messages(updates)
+            return super().update_messages(updates, **config)
 
     def _event(self, kind: EventKind, thread_id: str, message_id: str | None = None) -> None:
         super()._event(kind, thread_id, message_id)

@@ -12,7 +12,7 @@ from memassay.spec.errors import InvalidRequest, OwnershipMismatch, ThreadNotFou
 from memassay.spec.protocols import Runtime
 from memassay.spec.reference import Event, Row, State
 from memassay.spec.requests import MessageRow, Recall
-from memassay.spec.types import MemoryConfig, Message, MessageUpdate, NewMessage, OrderBy
+from memassay.spec.types import Hit, MemoryConfig, Message, MessageUpdate, NewMessage, OrderBy
 
 from .adapter import Adapter, replaced
 from .mutant import mutant
@@ -75,11 +75,11 @@ class _SortsInstantsAsText(_Sorted):
 class _BatchesArriveReversed(Adapter):
     """The messages of one batch take their positions in reverse."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         names = [getattr(message, "id", None) for message in messages] if isinstance(messages, list | tuple) else []
         if len({*map(str, names)}) < len(names) or len(names) < 2:
-            return super().save_messages(messages)
-        saved = super().save_messages(list(messages)[::-1])
+            return super().save_messages(messages, **config)
+        saved = super().save_messages(list(messages)[::-1], **config)
         return saved[::-1]
 
 
@@ -99,8 +99,8 @@ class _SavingAgainLosesPosition(Adapter):
 class _UpdatingLosesPosition(Adapter):
     """An updated message goes behind the others of its instant."""
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
-        updated = super().update_messages(updates)
+    def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> tuple[Message, ...]:
+        updated = super().update_messages(updates, **config)
         for message in updated:
             self.put(self.state.by_id[message.id], position=self._position())
         return updated
@@ -165,8 +165,8 @@ class _OldestFirstByDefault(Adapter):
 class _NewestPageOldestFirst(Adapter):
     """The newest rows are selected, then returned oldest first as a chat shows them."""
 
-    def _union(self, asked: Recall, page: list[Row]) -> list[Row]:
-        rows = super()._union(asked, page)
+    def _union(self, asked: Recall, page: list[Row], hits: Sequence[Hit] = ()) -> list[Row]:
+        rows = super()._union(asked, page, hits)
         return rows if asked.ascending or asked.include else rows[::-1]
 
 
@@ -275,8 +275,8 @@ class _RefusesDeepPages(Adapter):
 class _SavesOneBulk(Adapter):
     """Of a batch of more than 1,000 messages the first 1,000 are saved."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
-        saved = super().save_messages(messages)
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
+        saved = super().save_messages(messages, **config)
         for message in saved[BULK:]:
             self._remove(message.id)
         return saved

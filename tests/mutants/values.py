@@ -68,10 +68,10 @@ class _DropsTheOffset(_Instants):
 class _KeepsMicroseconds(Adapter):
     """Instants are stored and returned with microseconds."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         batch = list(messages) if isinstance(messages, list | tuple) else []
         self._raw = {message.id: message.created_at for message in batch if _dated(message)}
-        return super().save_messages(messages)
+        return super().save_messages(messages, **config)
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
         if row.created_at is not None and (fine := self._raw.get(row.id)):
@@ -85,10 +85,10 @@ class _SortsByMicroseconds(Adapter):
 
     _fine = 0
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         batch = list(messages) if isinstance(messages, list | tuple) else []
         self._raw = {m.id: m.created_at.microsecond % 1000 for m in batch if _dated(m) and m.created_at}
-        return super().save_messages(messages)
+        return super().save_messages(messages, **config)
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
         self._fine = self._raw.get(row.id, 0)
@@ -163,9 +163,9 @@ class _Ids(Adapter):
             entries = cast("list[Any]", arguments["include"])
             arguments["include"] = [replaced(e, id=self._existing(e.id, self.state.by_id)) for e in entries]
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         if not isinstance(messages, list | tuple):
-            return super().save_messages(messages)
+            return super().save_messages(messages, **config)
         known: dict[str, Any] = dict(self.state.by_id)
         batch: list[Any] = []
         for message in messages:
@@ -177,7 +177,7 @@ class _Ids(Adapter):
                 )
                 known[message.id] = True
             batch.append(message)
-        return super().save_messages(batch)
+        return super().save_messages(batch, **config)
 
     def change(self, update: MessageUpdate) -> MessageUpdate:
         return replaced(update, id=self._existing(update.id, self.state.by_id))
@@ -430,10 +430,10 @@ class _DatesBecomeText(_Metadata):
 class _KeepsTheCallersObject(Adapter):
     """The metadata object that was passed in becomes the store's own."""
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         batch = list(messages) if isinstance(messages, list | tuple) else []
         self._passed = {m.id: m.metadata for m in batch if is_message(m)}
-        return super().save_messages(messages)
+        return super().save_messages(messages, **config)
 
     def _save(self, row: MessageRow, now: datetime) -> set[str]:
         passed = self._passed.get(row.id)
