@@ -1,4 +1,4 @@
-"""The command line: `memassay verify`, `clauses`, `replay`, `run`, `doctor`, `schema`, `new-adapter`."""
+"""The command line: `memassay verify`, `clauses`, `replay`, `report`, `run`, `doctor`, `schema`, `new-adapter`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rich.text import Text
 from ..backends.provision import EngineUnavailable
 from ..backends.registry import UnknownBackend, find
 from ..reports import clauses as clause_report
-from ..reports import junit, terminal, trace
+from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from . import artefact, budget, cases, corpus, doctor, exits, runner, scaffold
+from . import artefact, budget, cases, corpus, doctor, exits, results, runner, scaffold
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
 from .execution import execute
@@ -285,6 +285,42 @@ def _replay_on(
 
 
 @app.command(
+    help="""Write results as one HTML page that opens from disk, and as a Markdown summary for a CI job.
+
+\b
+Examples:
+  memassay report result.json -o report
+  memassay report libsql.json postgres.json -o report --cases cases
+"""
+)
+def report(
+    files: Annotated[list[Path], typer.Argument(metavar="RESULT", help="Files that `verify --json` wrote.")],
+    folder: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write them.")],
+    cases_folder: Annotated[
+        Path, typer.Option("--cases", metavar="DIR", help="Where the case files are, for the replay commands.")
+    ] = cases.DEFAULT_FOLDER,
+) -> None:
+    """See the help above."""
+    with user_errors():
+        read = [results.read(path) for path in files]
+        _writable_folder(folder, option="-o")
+        written = {
+            folder / "index.html": html.page(read, cases_folder.as_posix()),
+            folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in written:
+                _writable(path)
+            for path, content in written.items():
+                path.write_bytes(content)
+        except OSError as error:
+            raise UsageProblem(f"{folder} cannot be written to: {error.strerror}", hint="choose another -o") from None
+        for path in written:
+            typer.echo(f"wrote {path}")
+
+
+@app.command(
     help="""Run the program of a case file (or a bare program) and trace it, without a verdict.
 
 \b
@@ -432,8 +468,8 @@ def _writable(path: Path) -> None:
         raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
 
 
-def _writable_folder(folder: Path) -> None:
+def _writable_folder(folder: Path, option: str = "--cases") -> None:
     """The same for a folder, which need not exist yet. Raises UsageProblem."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageProblem(f"{folder} cannot be written to", hint="choose another folder with --cases")
+        raise UsageProblem(f"{folder} cannot be written to", hint=f"choose another folder with {option}")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..spec.clauses import Clause
-from .terminal import FAMILIES
+from .matrix import FAMILIES
 
 
 def listing(families: Mapping[str, tuple[Clause, ...]], console: Console) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..harness.artefact import RERUNS, Case, Finding
-from ..spec.forms import show
-from .values import comparison
+from ..spec.operation import Operation
+from .values import TOO_DEEP, comparison, expression
 
 INDENT = "    "
+
+
+class Line(NamedTuple):
+    """A line of a program; `deviates` marks the operation at which the store does."""
+
+    text: str
+    deviates: bool = False
 
 
 def lines(finding: Finding, cases: str) -> Iterator[str]:
@@ -19,24 +28,42 @@ def lines(finding: Finding, cases: str) -> Iterator[str]:
     yield ""
     yield from program(case)
     yield from evidence(case)
-    yield _strength(finding)
-    if finding.file is not None:
-        yield f"replay: memassay replay {cases}/{finding.file}"
+    yield strength(finding)
+    command = replay(finding, cases)
+    if command:
+        yield f"replay: {command}"
     yield ""
 
 
 def program(case: Case) -> Iterator[str]:
     """The program, an operation a line, with a mark at the one that deviates."""
-    if case.program.options:
-        yield f"  open({show(case.program.options)})"
-    for i, operation in enumerate(case.program.operations):
+    for line in operations(case):
         yield from textwrap.wrap(
-            str(operation),
+            line.text,
             110,
-            initial_indent="> " if i == case.index else "  ",
+            initial_indent="> " if line.deviates else "  ",
             subsequent_indent=INDENT,
             break_on_hyphens=False,
         )
+
+
+def operations(case: Case) -> Iterator[Line]:
+    """The program line by line, what the store is opened with first."""
+    if case.program.embedder:
+        yield Line(f"embedder(dimension={case.program.embedder})")
+    if case.program.options:
+        yield Line(f"open({expression(case.program.options)})")
+    for i, operation in enumerate(case.program.operations):
+        yield Line(_call(operation), deviates=i == case.index)
+
+
+def _call(operation: Operation) -> str:
+    try:
+        return str(operation)
+    except RecursionError:
+        return f"{operation.name}({TOO_DEEP})"
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return f"{operation.name}(arguments that cannot be read)"
 
 
 def evidence(case: Case) -> Iterator[str]:
@@ -49,13 +76,19 @@ def evidence(case: Case) -> Iterator[str]:
             yield f"  got{at}:      {got}"
 
 
-def _strength(finding: Finding) -> str:
+def strength(finding: Finding) -> str:
+    """How often it was seen, in how many reruns, and whether the program is the smallest."""
     case = finding.case
     seen = f"seen in {count(finding.programs, 'program')}"
     if case.reproduced is None:
         return f"{seen}; not rerun, not minimal"
     rate = f"{case.reproduced} of {RERUNS} reruns"
     return f"{seen}; {rate}" + ("" if case.minimal else "; not minimal")
+
+
+def replay(finding: Finding, cases: str) -> str:
+    """The command that replays the case from the folder, for a shell; empty when there is no case file."""
+    return "" if finding.file is None else f"memassay replay {shlex.quote(f'{cases}/{finding.file}')}"
 
 
 def count(number: int, noun: str) -> str:

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..harness.artefact import FAILING, BackendResult, Result, Verdict
+from ..harness.artefact import BackendResult, Result, Verdict
 from ..spec.clauses import CLAUSES
 from .findings import count, lines
+from .matrix import FAMILIES, counted, verdict
 
 STYLES: dict[Verdict, str] = {
     "pass": "green",
@@ -22,18 +23,6 @@ STYLES: dict[Verdict, str] = {
     "unsupported": "dim",
     "vacuous": "yellow",
     "not-run": "dim",
-}
-FAMILIES = {
-    "VAL": "values",
-    "THR": "threads",
-    "MSG": "messages",
-    "ORD": "order and paging",
-    "TIM": "date ranges",
-    "FLT": "metadata filters",
-    "INC": "include",
-    "ISO": "isolation",
-    "DUR": "durability",
-    "CAP": "capabilities",
 }
 INDENT = "    "
 
@@ -49,28 +38,16 @@ def matrix(result: Result, console: Console) -> None:
     table.add_column("", no_wrap=True, ratio=1, overflow="ellipsis")
     for backend in result.backends:
         table.add_column(backend.name, no_wrap=True)
-    for family, clauses in groupby(_shown(result), key=lambda clause: clause.partition("-")[0]):
+    for family, clauses in groupby(counted(result, result.backends), key=lambda clause: clause.partition("-")[0]):
         table.add_row("", Text(FAMILIES.get(family, family), style="bold"))
         for clause in clauses:
-            cells = [_cell(_verdict(backend, clause)) for backend in result.backends]
+            cells = [_cell(verdict(backend, clause)) for backend in result.backends]
             table.add_row(clause, Text(_title(clause), style="dim"), *cells)
     console.print(table)
 
 
 def _cell(verdict: Verdict) -> Text:
     return Text(verdict, style=STYLES[verdict])
-
-
-def _shown(result: Result) -> list[str]:
-    return [
-        clause
-        for clause in CLAUSES
-        if clause in result.selected or any(_verdict(backend, clause) in FAILING for backend in result.backends)
-    ]
-
-
-def _verdict(backend: BackendResult, clause: str) -> Verdict:
-    return backend.clauses[clause].verdict if clause in backend.clauses else "not-run"
 
 
 def _title(clause: str) -> str:
@@ -95,10 +72,10 @@ def failures(result: Result, console: Console, cases: str) -> None:
 def inconclusive(result: Result, console: Console) -> None:
     """Why clauses are vacuous, unsupported or were not run although asked for."""
     for backend in result.backends:
-        for verdict in ("vacuous", "unsupported", "not-run"):
-            for reason, clauses in _by_reason(result, backend, verdict).items():
+        for kind in ("vacuous", "unsupported", "not-run"):
+            for reason, clauses in _by_reason(result, backend, kind).items():
                 told = f"{', '.join(clauses)} on {backend.name}: {reason}"
-                console.print(Text.assemble((f"{verdict}  ", STYLES[verdict]), told), soft_wrap=True)
+                console.print(Text.assemble((f"{kind}  ", STYLES[kind]), told), soft_wrap=True)
 
 
 def _by_reason(result: Result, backend: BackendResult, verdict: Verdict) -> dict[str, list[str]]:
@@ -119,8 +96,8 @@ def summary(result: Result, console: Console) -> None:
 
 def summary_line(result: Result, backend: BackendResult) -> str:
     """How many of the clauses asked for pass, and what became of the rest."""
-    shown = [clause for clause in CLAUSES if clause in result.selected or _verdict(backend, clause) in FAILING]
-    verdicts = Counter(_verdict(backend, clause) for clause in shown)
+    shown = counted(result, [backend])
+    verdicts = Counter(verdict(backend, clause) for clause in shown)
     rest = [f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "pass"]
     ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
     skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -10,23 +12,74 @@ from ..spec.forms import show
 WIDTH = 300
 """Characters of a value before it is cut."""
 
+AROUND = 40
+"""Characters shown on each side of a difference that is far inside."""
+
+INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Unicode categories that are escaped: controls, formats (bidi among them), unassigned, private, surrogates, breaks."""
+
+TOO_DEEP = "a value nested too deeply to be shown"
+
 MANY = 6
 """Differences that are shown."""
 
 
 def short(form: Any, width: int = WIDTH) -> str:
     """A form as an expression, cut in the middle when it is long."""
-    shown = show(form)
-    return shown if len(shown) <= width else f"{shown[: width // 2]} ... {shown[-width // 2 + 5 :]}"
+    return cut(expression(form), width)
+
+
+def expression(form: Any) -> str:
+    """A form as an expression; JSON where a tag's argument makes none."""
+    try:
+        return show(form)
+    except RecursionError:
+        return TOO_DEEP
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return json.dumps(form)
+
+
+def cut(text: str, width: int = WIDTH) -> str:
+    """The text, or its ends and its length."""
+    if len(text) <= width:
+        return text
+    said = f" ({len(text):,} characters)"
+    left = (width - len(said)) // 2
+    return f"{text[:left]} ... {text[-left + 5 :]}{said}"
+
+
+def visible(text: str) -> str:
+    """The text with what no font shows, and what would reorder or end the line, as escapes: U+202E is \\u202e."""
+    return "".join(ascii(character)[1:-1] if _invisible(character) else character for character in text)
+
+
+def _invisible(character: str) -> bool:
+    return unicodedata.category(character) in INVISIBLE
 
 
 def comparison(expected: Any, got: Any) -> Iterator[tuple[str, str, str]]:
     """Where two values differ: path, expected, got. The path is empty when they differ as a whole."""
-    found = list(_differences(expected, got, ""))
+    try:
+        found = list(_differences(expected, got, ""))
+    except RecursionError:
+        found = [("", expected, got)]
     for path, left, right in found[:MANY]:
-        yield path, short(left), short(right)
+        yield path, *_pair(expression(left), expression(right))
     if len(found) > MANY:
         yield "", f"and {len(found) - MANY} more differences", ""
+
+
+def _pair(left: str, right: str) -> tuple[str, str]:
+    """Both texts, cut; where the cut would hide how they differ, what is around the first difference."""
+    if cut(left) != cut(right) or left == right:
+        return cut(left), cut(right)
+    first = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    start = max(0, first - AROUND)
+    shown = (
+        f"... {text[start : start + 2 * AROUND]} ... (from character {start:,} of {len(text):,})"
+        for text in (left, right)
+    )
+    return next(shown), next(shown)
 
 
 def _differences(expected: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

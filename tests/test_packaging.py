@@ -64,7 +64,12 @@ def shipped() -> dict[str, str]:
             inside = path.relative_to(ROOT / folder).as_posix()
             if not (package == "memassay.harness" and inside.startswith("toplevel/")):
                 paths[f"{package.replace('.', '/')}/{inside}"] = path.relative_to(ROOT).as_posix()
-    return paths | {"memassay/py.typed": "harness/toplevel/py.typed"}
+    templates = {path.name for path in (ROOT / "reports" / "templates").iterdir()}
+    return (
+        paths
+        | {"memassay/py.typed": "harness/toplevel/py.typed"}
+        | {f"memassay/reports/templates/{name}": f"reports/templates/{name}" for name in templates}
+    )
 
 
 def of_package(files: dict[str, bytes]) -> dict[str, bytes]:

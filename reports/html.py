@@ -1,0 +1,148 @@
+"""Results as one HTML page that loads nothing: matrix, clauses, failing cases. The same results give the same bytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from ..harness.artefact import Case, Result, Verdict
+from . import findings, matrix
+from .values import comparison, cut, visible
+
+LONGEST = 2_000
+"""Characters of any one text before it is cut."""
+
+OPERATIONS = 200
+"""Operations of a program that are shown."""
+
+SYMBOLS: dict[Verdict, str] = {
+    "pass": "✓",
+    "fail": "✗",
+    "flaky": "≈",
+    "error": "!",
+    "known": "◐",
+    "unsupported": "–",
+    "vacuous": "○",
+    "not-run": "·",
+}
+"""Beside the word, so that no verdict is told by its colour alone."""
+
+MEANINGS: dict[Verdict, str] = {
+    "pass": "put to the test often enough, and no program deviated",
+    "fail": "a program deviated, in every rerun",
+    "flaky": "a program deviated, in some of its reruns: a failure with its rate",
+    "error": "the store raised what the specification does not name, or hung",
+    "known": "fails as its adapter's file of known failures says",
+    "unsupported": "needs a capability that the backend does not declare",
+    "vacuous": "the programs did not put it to the test, so nothing was learned",
+    "not-run": "nothing was learned, for the reason given",
+}
+
+CITATION = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
+"""A public report: owner/repository#number."""
+
+
+def page(results: Sequence[Result], cases: str) -> bytes:
+    """The page. `cases` is the folder of the case files, for the replay commands."""
+    environment = _environment()
+    style, script = _source(environment, "style.css"), _source(environment, "script.js")
+    columns = matrix.columns(results)
+    families = matrix.families(columns)
+    text = environment.get_template("index.html").render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        results=results,
+        columns=columns,
+        families=families,
+        rows=[row for family in families for row in family.rows],
+        meanings={verdict: MEANINGS[verdict] for verdict in matrix.VERDICTS if _occurs(families, verdict)},
+        cases=cases,
+    )
+    return text.encode()
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__ or "", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    added: dict[str, Any] = {
+        "comparison": _comparison,
+        "count": findings.count,
+        "lacking": matrix.lacking,
+        "name": _name,
+        "operations": _operations,
+        "report_url": _report_url,
+        "strength": findings.strength,
+        "symbol": SYMBOLS.__getitem__,
+        "thousands": "{:,}".format,
+    }
+    for name, function in added.items():
+        environment.filters[name] = function
+    environment.globals["replay"] = findings.replay
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Every text that a template shows: no longer than can be read, nothing in it that hides or reorders."""
+    return visible(cut(value, LONGEST)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _name(text: str) -> str:
+    """A name for a table's head."""
+    return cut(text, 80)
+
+
+def _source(environment: jinja2.Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _policy(style: str, script: str) -> str:
+    """The content security policy: this very style and script, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _occurs(families: Sequence[matrix.Family], verdict: Verdict) -> bool:
+    return any(cell.found.verdict == verdict for family in families for row in family.rows for cell in row.cells)
+
+
+def _operations(case: Case) -> list[findings.Line]:
+    """The program's lines; of a very long one those around the deviation."""
+    lines = list(findings.operations(case))
+    if len(lines) <= OPERATIONS:
+        return lines
+    end = min(len(lines), max(case.index + OPERATIONS // 2, OPERATIONS))
+    start = end - OPERATIONS
+    before = [findings.Line(f"... {findings.count(start, 'operation')} before")] if start else []
+    after = [findings.Line(f"... {findings.count(len(lines) - end, 'operation')} more")] if end < len(lines) else []
+    return [*before, *lines[start:end], *after]
+
+
+def _comparison(case: Case) -> list[tuple[str, str, str]]:
+    return list(comparison(case.expected, case.got))
+
+
+def _report_url(report: str) -> str:
+    """Where a public report is; empty when it is named otherwise."""
+    found = CITATION.fullmatch(report)
+    return f"https://github.com/{found[1]}/issues/{found[2]}" if found else ""
