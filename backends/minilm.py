@@ -5,7 +5,8 @@ equal to what sentence-transformers computes to 2e-7. `missing()` says what to i
 
 A text's vector is the same, to the bit, whatever stands beside it: texts of equally many tokens go through the
 layers together, so none is padded, and the rows of a matrix product are always BLOCK, the last ones filled up, so
-that the BLAS has no choice of a kernel.
+that the BLAS has no choice of a kernel. It works in one thread: products as small as these gain little by more, and
+on a busy machine threads that wait for each other took five times as long.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Ids = tuple[int, ...]
 
 def missing() -> str | None:
     """Which module the local MiniLM lacks here, and what to install; None when it can be had."""
-    for module in ("tokenizers", "safetensors", WEIGHTS):
+    for module in ("tokenizers", "safetensors", "threadpoolctl", WEIGHTS):
         if find_spec(module) is None:
             return f"the module {module} is not installed: {HINT}"
     return None
@@ -53,7 +54,8 @@ def missing() -> str | None:
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2; implements protocols.Embedder.
 
-    The weights (90 MB) are read when the first text is embedded, once a process. Threads may share an embedder.
+    The weights (90 MB) are read when the first text is embedded, once a process. Threads may share an embedder; they
+    take turns.
     Raises ConfigurationError when a package is missing.
     """
 
@@ -70,12 +72,13 @@ class MiniLMEmbedder:
 
     def encode(self, texts: Sequence[str]) -> Array:
         """The vectors, shape (n, 384), each of length 1; texts that differ in no token have the same."""
-        model = _model()
-        tokens = [tuple(encoding.ids) for encoding in model.tokenizer.encode_batch(list(texts))]
-        distinct = list(dict.fromkeys(tokens))
-        vectors = dict[Ids, Array]()
-        for batch in _batches(distinct):
-            vectors.update(zip(batch, model.vectors(np.array(batch)), strict=True))
+        with _turn:
+            model = _model()
+            tokens = [tuple(encoding.ids) for encoding in model.tokenizer.encode_batch(list(texts))]
+            vectors = dict[Ids, Array]()
+            with model.blas.limit(limits=1):
+                for batch in _batches(list(dict.fromkeys(tokens))):
+                    vectors.update(zip(batch, model.vectors(np.array(batch)), strict=True))
         return np.array([vectors[each] for each in tokens], np.float32).reshape(-1, self.dimension)
 
 
@@ -153,9 +156,10 @@ class Layer(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The tokenizer and the weights."""
+    """The tokenizer, what sets the number of threads, and the weights."""
 
     tokenizer: Any
+    blas: Any
     words: Array
     positions: Array
     norm: Norm
@@ -186,16 +190,17 @@ def _erf(x: Array) -> Array:
     return np.copysign(1 - series * t * np.exp(-size * size), x)
 
 
-_loading = threading.Lock()
+_turn = threading.Lock()
+"""Held by the thread that embeds: the number of threads is one setting of the process."""
+
 _loaded: list[Model] = []
 
 
 def _model() -> Model:
-    """The model, read at the first call; other threads wait."""
-    with _loading:
-        if not _loaded:
-            _loaded.append(_load(_folder()))
-        return _loaded[0]
+    """The model, read at the first call."""
+    if not _loaded:
+        _loaded.append(_load(_folder()))
+    return _loaded[0]
 
 
 def _folder() -> Path:
@@ -236,6 +241,7 @@ def _load(folder: Path) -> Model:
 
     return Model(
         tokenizer=tokenizer,
+        blas=import_module("threadpoolctl").ThreadpoolController().select(user_api="blas"),
         words=weight("embeddings.word_embeddings.weight"),
         # Every token is of the first of BERT's two segments.
         positions=weight("embeddings.position_embeddings.weight")

