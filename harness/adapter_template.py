@@ -22,6 +22,7 @@ from ..spec.protocols import Runtime
 from ..spec.types import (
     CloneResult,
     Include,
+    IndexDescription,
     MemoryConfig,
     Message,
     MessageFilter,
@@ -161,11 +162,18 @@ class ExampleMemory:
         """CAP-1: refused, as `clone` is not among the capabilities."""
         raise Unsupported("clone_thread")
 
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        """CAP-1."""
+        raise Unsupported("list_clones")
+
     # Messages
 
-    def save_messages(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+    def save_messages(
+        self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """MSG-1, MSG-2."""
         batch = requests.parse_save(messages)
+        self._cannot_embed(thread_config)
         with self._kept.lock:
             before = dict(self._kept.messages)
             now = self._now()
@@ -195,9 +203,12 @@ class ExampleMemory:
         )
         return {row.thread_id} if old is None else {row.thread_id, old.thread_id}
 
-    def update_messages(self, updates: Sequence[MessageUpdate]) -> tuple[Message, ...]:
+    def update_messages(
+        self, updates: Sequence[MessageUpdate], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
         """MSG-4."""
         changes = requests.parse_updates(updates)
+        self._cannot_embed(thread_config)
         with self._kept.lock:
             changed: dict[str, Message] = {}
             for change in changes:
@@ -208,6 +219,11 @@ class ExampleMemory:
             self._kept.messages.update(changed)
             self._touch(message.thread_id for message in changed.values())
             return self._named(changed)
+
+    def _cannot_embed(self, thread_config: MemoryConfig | None) -> None:
+        """SEM-1: semantic recall is never implied where there is none."""
+        if requests.embeds(self._options, thread_config):
+            raise ConfigurationError("there is no vector index")
 
     def delete_messages(self, ids: Sequence[str]) -> int:
         """MSG-5."""
@@ -291,6 +307,10 @@ class ExampleMemory:
         return rows if asked.ascending else rows[::-1]
 
     # Working memory
+
+    def semantic_index(self) -> IndexDescription | None:
+        """SEM-6: there is none."""
+        return None
 
     def get_working_memory(self, thread_id: str) -> str | None:
         """CAP-1: refused, as `working_memory` is not among the capabilities."""

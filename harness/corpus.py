@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
@@ -13,11 +14,21 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from ..spec.capabilities import Capabilities
-from ..spec.clauses.model import Level
+from ..spec.clauses import select
+from ..spec.clauses.model import Clause, Level
 from ..spec.facts import survey
 from ..spec.program import CloneThread, ListClones, Program
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
+
+COMPLETIONS = 4
+"""Rounds of completing a corpus."""
+
+DRAWS, ADDED = 40, 8
+"""Programs drawn for a rare discriminator in a round, and at most kept."""
+
+LEAST, SHARE = 8, 0.065
+"""How often a discriminator is met in a complete corpus: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
 
 ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
@@ -49,7 +60,8 @@ def build(
 ) -> Corpus:
     """The corpus of a seed. Same seed and same memassay, Hypothesis and Python: same programs.
 
-    total scales the scenarios' shares. `progress` is called with how many programs there are, of how many.
+    total scales the scenarios' shares. Without it the shares are completed by programs that meet whatever
+    discriminator chance has left rare. `progress` is called with how many programs there are, of how many.
     """
     shares = scale({name: scenario.share[level] for name, scenario in scenarios.items()}, total)
     expected = sum(shares.values())
@@ -63,11 +75,46 @@ def build(
         Entry(program, digest, scenario, survey(program))
         for digest, (scenario, program) in _distinct(_interleave(generated)).items()
     )
+    if total is None:
+        entries = (*entries, *_completed(entries, level, seed_, scenarios))
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
     return Corpus(
         entries,
         artefact.Corpus(seed=seed_, level=level, examples=total, programs=len(entries), hash=whole),
     )
+
+
+def _completed(
+    entries: Sequence[Entry], level: Level, seed_: int, scenarios: Mapping[str, Scenario]
+) -> tuple[Entry, ...]:
+    """Programs to add, so that each discriminator is met well above what a verdict needs (verdicts.vacuous).
+
+    They are drawn from the scenario that meets the discriminator most often, and only those kept that do.
+    """
+    known = {entry.hash: entry for entry in entries}
+    for number in range(COMPLETIONS):
+        rare = [fact for clause in select(level) for fact in _rare(clause, known.values())]
+        if not rare:
+            break
+        for fact in dict.fromkeys(rare):
+            shown = Counter(entry.scenario for entry in known.values() if fact in entry.facts)
+            if not shown:
+                continue
+            name = max(shown, key=lambda name: shown[name] / scenarios[name].share[level])
+            drawn = generate(scenarios[name].strategy, DRAWS, derive(seed_, f"{name}/{fact}/{number}"))
+            fresh = {program.hash: program for program in drawn if program.hash not in known}
+            found = [Entry(program, digest, name, survey(program)) for digest, program in fresh.items()]
+            known |= {entry.hash: entry for entry in [entry for entry in found if fact in entry.facts][:ADDED]}
+    return tuple(known.values())[len(entries) :]
+
+
+def _rare(clause: Clause, entries: Iterable[Entry]) -> Iterator[str]:
+    """The clause's discriminators that are met, but not often enough."""
+    applicable = [entry.facts for entry in entries if not entry.facts.isdisjoint(clause.applies)]
+    for fact in clause.discriminators.values():
+        met = sum(fact in facts for facts in applicable)
+        if 0 < met < max(LEAST, SHARE * len(applicable)):
+            yield fact
 
 
 def distinct(scenario: Scenario, count: int, seed_: int) -> list[Program]:

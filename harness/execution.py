@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..spec.divergence import Divergence
+from ..spec.errors import Unsupported
 from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript
 from ..spec.judge import MAIN_CLAUSE, judge
 from ..spec.program import AnyOperation, Program, Reopen
@@ -76,7 +77,9 @@ class _Opened:
         return client
 
     def open_index(self, runtime: Runtime) -> VectorIndex:
-        """See interpreter.Namespace."""
+        """See interpreter.Namespace; a backend without vectors may leave open_index out."""
+        if not self.capabilities.vectors and not hasattr(self._engine.backend, "open_index"):
+            raise Unsupported("vector indices")
         client = self._engine.backend.open_index(self._engine.endpoint.url, self._namespace, runtime)
         self.clients.append(client)
         return client

@@ -99,8 +99,10 @@ def judge(
 ) -> tuple[Divergence, ...]:
     """The deviations of a transcript, in order; empty when the store conforms. Pure."""
     expected = expect(program, capabilities)
-    if all(map(same, expected, transcript)) and len(expected) == len(transcript):
+    if len(expected) == len(transcript) and all(map(same, expected, transcript)):
         return ()
+    if len(transcript) != len(expected):
+        raise AssertionError("a transcript is not as long as its program")
     walk = _Judge(program, capabilities)
     found = tuple(walk.run(transcript))
     if found:

@@ -281,7 +281,7 @@ class Backend(Protocol):
         ...
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
-        """A client of the namespace's vector indices. Unsupported without the capability `vectors`."""
+        """A client of the namespace's vector indices. A backend without the capability `vectors` may leave it out."""
         ...
 
     def drop_namespace(self, url: str, namespace: str) -> None:

@@ -258,6 +258,8 @@ class Model:
         message_ids: Sequence[str] | None = None,
     ) -> CloneResult:
         """See protocols.Memory."""
+        if not self.capabilities.clone:
+            raise Unsupported("clone_thread", clause="CAP-1")
         asked = parse_clone(
             source_thread_id,
             new_thread_id=new_thread_id,
@@ -269,8 +271,6 @@ class Model:
             end=end,
             message_ids=message_ids,
         )
-        if not self.capabilities.clone:
-            raise Unsupported("clone_thread", clause="CAP-1")
         with self._lock:
             return self._clone(asked)
 
@@ -315,11 +315,11 @@ class Model:
 
     def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
         """See protocols.Memory."""
+        if not self.capabilities.clone:
+            raise Unsupported("list_clones", clause="CAP-1")
         identifier(source_thread_id, "source_thread_id")
         if resource_id is not None:
             identifier(resource_id, "resource_id")
-        if not self.capabilities.clone:
-            raise Unsupported("list_clones", clause="CAP-1")
         with self._lock:
             clones = [
                 copy_thread(thread)

@@ -86,7 +86,7 @@ def recalls(rng: Random) -> ops.Program:
     steps = _arranged(rng)
     for _ in range(pick(rng, (0, 1, 2, 2))):
         steps += [ops.Tick(ms=1000), _change(rng), OBSERVE]
-    if chance(rng, 40):
+    if chance(rng, 55):
         old, new = pick(rng, ((1, 2), (2, 1), ("1", 1)))
         steps += [ops.UpdateThread(thread_id="t1", metadata={"p": new}), OBSERVE]
         steps += [_stale(old), _stale(new)]
@@ -117,7 +117,7 @@ def _options(rng: Random) -> dict[str, Form]:
 
 def _change(rng: Random) -> ops.AnyOperation:
     name = pick(rng, IDS)
-    match pick(rng, range(20)):
+    match pick(rng, range(21)):
         case 0 | 1 | 15:
             again: dict[str, Form] = {"id": name, "thread_id": "t1", "content": content(rng)}
             return ops.SaveMessages(messages=[again])

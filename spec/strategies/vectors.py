@@ -245,7 +245,7 @@ def _change(
             return ops.UpsertVectors(index=name, vectors=rows)
         case 3 | 4 | 16 | 17 | 18 | 19:
             given: dict[str, Form] = {"vector": vector(rng, dimension)} if chance(rng, 50) else {"metadata": {"k": 9}}
-            return ops.UpdateVector(index=name, id="unknown" if chance(rng, 25) else pick(rng, ids), **given)
+            return ops.UpdateVector(index=name, id="unknown" if chance(rng, 33) else pick(rng, ids), **given)
         case 5 | 6 | 7:
             named = distinct(rng, ids, 1, 2)
             return ops.DeleteVectors(index=name, ids=pick(rng, (named, [*named, "unknown"], ["unknown"], [])))

@@ -59,7 +59,7 @@ class Store(Model):
     """The model, but for what its backend does at pages of one row and at the close."""
 
     def __init__(self, backend: Correct, runtime: Runtime, config: MemoryConfig, state: State) -> None:
-        super().__init__(runtime, config, state)
+        super().__init__(runtime, config, state, capabilities=backend.capabilities(""))
         self.backend = backend
 
     def recall(self, *given: Any, **named: Any) -> RecallResult:

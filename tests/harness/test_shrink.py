@@ -229,7 +229,7 @@ def test_every_candidate_has_readable_forms() -> None:
 
 
 def test_a_tree_with_an_unknown_form_is_no_program() -> None:
-    assert read({"operations": [{"op": "delete_messages", "ids": {"$what": 1}}]}) is None
+    assert read({"operations": [{"op": "delete_messages", "ids": {"$at": 1}}]}) is None
 
 
 def test_a_tree_without_a_required_field_is_no_program() -> None:

@@ -55,7 +55,7 @@ def test_every_reading_builds_a_new_value() -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        {"$unknown": 1},
+        {"$vector": [1]},
         {"$at": "noon"},
         {"$repeat": ["a"]},
         {"$int": "x"},
