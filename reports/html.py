@@ -84,6 +84,7 @@ def _environment() -> jinja2.Environment:
         "lacking": matrix.lacking,
         "name": _name,
         "operations": _operations,
+        "replay": findings.replay,
         "report_url": _report_url,
         "strength": findings.strength,
         "symbol": SYMBOLS.__getitem__,
@@ -91,7 +92,6 @@ def _environment() -> jinja2.Environment:
     }
     for name, function in added.items():
         environment.filters[name] = function
-    environment.globals["replay"] = findings.replay
     return environment
 
 

@@ -77,7 +77,17 @@
     });
   }
 
+  // What scrolls can be reached and scrolled by keyboard; what does not is no stop on the way.
+  const stops = () => {
+    for (const box of document.querySelectorAll(".scroll")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  };
+  window.addEventListener("resize", stops);
+
   form.hidden = false;
   filter();
+  stops();
   reveal();
 })();
