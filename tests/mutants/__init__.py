@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from . import filters, include, isolation, messages, order, threads, values
+from . import clones, filters, include, isolation, messages, operators, order, semantic, threads, values, vectors
 from .mutant import MUTANTS, Mutant
 
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "clones",
     "filters",
     "include",
     "isolation",
     "messages",
+    "operators",
     "order",
+    "semantic",
     "threads",
     "values",
+    "vectors",
 ]

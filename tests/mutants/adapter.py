@@ -277,6 +277,6 @@ def is_message(value: object) -> bool:
     return isinstance(value, NewMessage) and is_text(value.id)
 
 
-def replaced(value: Any, **fields: Any) -> Any:
+def replaced(value: Any, /, **fields: Any) -> Any:
     """A copy of a struct with other fields."""
     return msgspec.structs.replace(value, **fields)

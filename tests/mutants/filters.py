@@ -369,7 +369,7 @@ class _FiltersTheFirstSave(Adapter):
 
     @property
     def _indexed(self) -> dict[str, dict[str, Any]]:
-        return self.__dict__.setdefault("index", {})
+        return self.__dict__.setdefault("indexed", {})
 
 
 def _text(value: Any) -> str:

@@ -11,8 +11,7 @@ from memassay.spec.errors import InvalidRequest
 from memassay.spec.protocols import Runtime
 from memassay.spec.reference import Event, Row, State
 from memassay.spec.requests import Inclusion, ListThreads, Recall
-from memassay.spec.types import CloneResult, MemoryConfig, Message, MessageUpdate, NewMessage, Thread
-from memassay.spec.values import copy_thread
+from memassay.spec.types import MemoryConfig, Message, MessageUpdate, NewMessage, Thread
 
 from .adapter import Adapter, is_text, replaced
 from .mutant import mutant
@@ -102,14 +101,6 @@ class _RefusedThreadsStay(Adapter):
             if id is not None and metadata:
                 super().create_thread(resource_id=resource_id, id=id, title=title, created_at=created_at)
             raise
-
-
-@mutant("CAP-1")
-class _ClonesNothing(Adapter):
-    """clone_thread is not there, and returns the source itself."""
-
-    def clone_thread(self, source_thread_id: str, **given: Any) -> CloneResult:
-        return CloneResult(copy_thread(self.state.threads[source_thread_id]), (), {})
 
 
 @mutant("CAP-1")
