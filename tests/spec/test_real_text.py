@@ -26,31 +26,36 @@ pytestmark = pytest.mark.skipif(LACKING is not None, reason=str(LACKING))
 ENGINES = ("reference", "libsql", "postgres", "faiss")
 LANGUAGES = 28
 ENOUGH = {"english": 160}
-USUALLY = 24
-"""Messages of a language; of three there are fewer. With the last dialogue there may be a few more."""
+USUALLY = 20
+"""So many messages of a language; of two there are fewer."""
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 RESOURCE = "corpus"
-QUESTIONS = 60
+QUESTIONS = 30
 """So many messages are looked for among those of all languages."""
 
 PARAPHRASES = {
     "Which subjects do you like best?": "What are your favorite subjects",
-    "How come you never eat anything?": "Why can't you eat food",
     "Could you lend me some sugar?": "Could I borrow a cup of sugar?",
     "My PC refuses to start": "My computer won't turn on.",
-    "The display of my notebook stays dark": "My laptop screen is black.",
     "My machine is getting too hot": "My system is overheating.",
-    "I cannot get online": "My internet is not working.",
-    "There is no audio": "I can't hear any sound.",
+    "The pointing device does nothing when I move it": "My mouse is not responding.",
     "Explain artificial intelligence to me": "What is AI?",
-    "Who was the author of Vineland?": "who wrote vineland",
-    "Which programming language was used to make you?": "What language are you written in?",
-    "I can't remember my login credentials": "I forgot my password.",
+    "Are you conscious?": "Are you sentient?",
     "Explain the equity market": "stock market",
+    "I do not need any cash": "I have no need for money.",
     "Make me laugh with something funny": "Tell me a joke",
+    "In which year was JFK killed?": "What year was President John F. Kennedy assassinated?",
+    "Which illness is caused by carcinogens?": "what disease does a carcinogen cause",
+    "I am running a temperature": "I have a fever",
+    "Did you swallow your pills?": "Did you take medicine?",
+    "Who came up with the first computing machines?": "Who invented computers?",
+    "You talk like the green Jedi master": "you sound like yoda",
+    "Have you watched the film with Harrison Ford about replicants?": "have you seen blade runner",
+    "Define government": "what is a government",
+    "Write code that sorts a list": "can you write a sorting algorithm?",
 }
-"""What somebody may ask, and the message of the corpus that is nearest to it in meaning."""
+"""What somebody may say, and the message of the corpus that is nearest to it in meaning."""
 
 
 class Said(NamedTuple):
@@ -89,13 +94,10 @@ def read() -> list[Said]:
     """Messages of every language; who asks and who answers take turns."""
     found: list[Said] = []
     for folder in folders():
-        number = count(1)
-        for dialogue in dialogues(folder):
-            for turn, text in enumerate(dialogue):
-                role = "assistant" if turn % 2 else "user"
-                found.append(Said(f"{folder.name}-{next(number):03}", folder.name, role, text))
-            if next(number) > ENOUGH.get(folder.name, USUALLY):
-                break
+        turns = [(turn, text) for dialogue in dialogues(folder) for turn, text in enumerate(dialogue)]
+        for number, (turn, text) in enumerate(turns[: ENOUGH.get(folder.name, USUALLY)]):
+            role = "assistant" if turn % 2 else "user"
+            found.append(Said(f"{folder.name}-{number:03}", folder.name, role, text))
     return found
 
 
@@ -170,8 +172,10 @@ def ask(memory: Memory, language: str, question: str, config: MemoryConfig) -> R
 
 
 def test_it_has_several_hundred_messages_of_every_language(corpus: Corpus) -> None:
-    assert len({said.language for said in corpus.messages}) == len(folders()) >= LANGUAGES
-    assert len(corpus.messages) >= 700
+    languages = {said.language for said in corpus.messages}
+    assert languages == {folder.name for folder in folders()}
+    assert len(languages) >= LANGUAGES
+    assert len(corpus.messages) >= 600
     assert all(said.text.strip() for said in corpus.messages)
 
 
@@ -238,17 +242,17 @@ def test_a_filter_on_the_thread_leaves_its_language(corpus: Corpus, memory: Memo
 
 def test_a_filter_on_the_role_leaves_answers(corpus: Corpus, memory: Memory) -> None:
     among = [said for said in corpus.messages if said.role == "assistant"]
-    for question in PARAPHRASES:
+    for question in list(PARAPHRASES)[:6]:
         hits = ask(memory, "english", question, asking(5, scope="resource", filter={"role": "assistant"})).hits
         assert fault(corpus.candidates(question, among, top_k=5), hits) is None
 
 
 def test_a_threshold_cuts_what_is_far(corpus: Corpus, memory: Memory) -> None:
-    for question in PARAPHRASES:
-        config = asking(50, scope="resource", threshold=0.5)
+    for question in list(PARAPHRASES)[:6]:
+        config = asking(50, scope="resource", threshold=0.4)
         candidates = corpus.candidates(question, corpus.messages, top_k=50)
         hits = ask(memory, "english", question, config).hits
-        limited = Candidates("cosine", candidates.query, candidates.rows, 50, 0.5, exact=True)
+        limited = Candidates("cosine", candidates.query, candidates.rows, 50, 0.4, exact=True)
         assert fault(limited, hits) is None
         assert hits
 
@@ -272,11 +276,11 @@ def test_a_text_that_changes_is_found_by_its_new_meaning(corpus: Corpus, memory:
 
     memory.save_messages([NewMessage("kept", "changing", "Tell me a joke"), NewMessage("m", "changing", "What is AI?")])
     assert found("Explain artificial intelligence to me") == ["m", "kept"]
-    memory.save_messages([NewMessage("m", "changing", "I forgot my password.")])
-    assert found("I can't remember my login credentials") == ["m", "kept"]
+    memory.save_messages([NewMessage("m", "changing", "I have a fever")])
+    assert found("I am running a temperature") == ["m", "kept"]
     assert found("Make me laugh with something funny") == ["kept", "m"]
     memory.delete_messages(["m"])
-    assert found("I can't remember my login credentials") == ["kept"]
+    assert found("I am running a temperature") == ["kept"]
     memory.delete_thread("changing")
 
 
