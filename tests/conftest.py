@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from memassay.backends.registry import find
 from memassay.harness.engine import methods
-from memassay.spec.protocols import Backend, Memory, Runtime
+from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
 from memassay.spec.types import MemoryConfig
 
-BACKENDS = ("reference", "libsql", "postgres")
+BACKENDS = ("reference", "libsql", "postgres", "faiss")
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where the clock of a test stands until it ticks."""
 
@@ -67,14 +67,22 @@ class Namespace:
         self.name = f"{_prefix}_{next(_numbers)}"
         self.clock = Clock()
         self._ids = itertools.count(1)
-        self._open: list[Memory] = []
+        self._open: list[Memory | VectorIndex] = []
 
-    def __call__(self, config: MemoryConfig | None = None) -> Memory:
+    def __call__(self, config: MemoryConfig | None = None, embedder: Embedder | None = None) -> Memory:
         """One more client."""
-        runtime = Runtime(clock=self.clock, new_id=lambda: f"generated-{next(self._ids)}")
-        memory = self.backend.open_memory(self.url, self.name, runtime, config or MemoryConfig())
+        memory = self.backend.open_memory(self.url, self.name, self._runtime(embedder), config or MemoryConfig())
         self._open.append(memory)
         return memory
+
+    def index(self) -> VectorIndex:
+        """One more client of its vector indices."""
+        index = self.backend.open_index(self.url, self.name, self._runtime())
+        self._open.append(index)
+        return index
+
+    def _runtime(self, embedder: Embedder | None = None) -> Runtime:
+        return Runtime(clock=self.clock, new_id=lambda: f"generated-{next(self._ids)}", embedder=embedder)
 
     def reopen(self) -> Memory:
         """Close every client and open a new one."""
@@ -112,8 +120,20 @@ def namespace(request: pytest.FixtureRequest, engines: Engines) -> Generator[Nam
 
 @pytest.fixture
 def open_memory(namespace: Namespace) -> Callable[..., Memory]:
-    """Opens one more client of the test's namespace; takes a MemoryConfig or nothing."""
+    """Opens one more client of the test's namespace; takes a MemoryConfig and an embedder, or nothing."""
     return namespace
+
+
+@pytest.fixture
+def open_index(namespace: Namespace) -> Callable[[], VectorIndex]:
+    """Opens one more client of the vector indices of the test's namespace."""
+    return namespace.index
+
+
+@pytest.fixture
+def index(namespace: Namespace) -> VectorIndex:
+    """A client of the vector indices of a fresh namespace on each backend in turn."""
+    return namespace.index()
 
 
 @pytest.fixture
