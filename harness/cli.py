@@ -308,14 +308,17 @@ def report(
             folder / "index.html": html.page(read, cases_folder.as_posix()),
             folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
         }
+        for path in written:
+            if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+                raise UsageProblem(f"{path} cannot be written", hint="choose another folder with -o")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for path in written:
-                _writable(path)
             for path, content in written.items():
                 path.write_bytes(content)
         except OSError as error:
-            raise UsageProblem(f"{folder} cannot be written to: {error.strerror}", hint="choose another -o") from None
+            raise UsageProblem(
+                f"{folder} cannot be written to: {error.strerror}", hint="choose another folder"
+            ) from None
         for path in written:
             typer.echo(f"wrote {path}")
 

@@ -9,9 +9,12 @@ from typing import NamedTuple
 
 from ..harness.artefact import RERUNS, Case, Finding
 from ..spec.operation import Operation
-from .values import TOO_DEEP, comparison, expression
+from .values import TOO_DEEP, comparison, cut, expression
 
 INDENT = "    "
+
+LONGEST = 2_000
+"""Characters of a statement or an operation before it is cut."""
 
 
 class Line(NamedTuple):
@@ -24,7 +27,7 @@ class Line(NamedTuple):
 def lines(finding: Finding, cases: str) -> Iterator[str]:
     """A finding in words."""
     case = finding.case
-    yield from textwrap.wrap(case.statement, 96)
+    yield from textwrap.wrap(cut(case.statement, LONGEST), 96)
     yield ""
     yield from program(case)
     yield from evidence(case)
@@ -39,7 +42,7 @@ def program(case: Case) -> Iterator[str]:
     """The program, an operation a line, with a mark at the one that deviates."""
     for line in operations(case):
         yield from textwrap.wrap(
-            line.text,
+            cut(line.text, LONGEST),
             110,
             initial_indent="> " if line.deviates else "  ",
             subsequent_indent=INDENT,
@@ -55,6 +58,18 @@ def operations(case: Case) -> Iterator[Line]:
         yield Line(f"open({expression(case.program.options)})")
     for i, operation in enumerate(case.program.operations):
         yield Line(_call(operation), deviates=i == case.index)
+
+
+def around(case: Case, many: int) -> list[Line]:
+    """The program's lines; of one with more than `many` those around the deviation, and how many are left out."""
+    lines = list(operations(case))
+    if len(lines) <= many:
+        return lines
+    start = min(max(0, case.index - many // 2), len(lines) - many)
+    end = start + many
+    before = [Line(f"... {count(start, 'operation')} before")] if start else []
+    after = [Line(f"... {count(len(lines) - end, 'more operation')}")] if end < len(lines) else []
+    return [*before, *lines[start:end], *after]
 
 
 def _call(operation: Operation) -> str:

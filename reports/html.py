@@ -127,15 +127,7 @@ def _occurs(families: Sequence[matrix.Family], verdict: Verdict) -> bool:
 
 
 def _operations(case: Case) -> list[findings.Line]:
-    """The program's lines; of a very long one those around the deviation."""
-    lines = list(findings.operations(case))
-    if len(lines) <= OPERATIONS:
-        return lines
-    end = min(len(lines), max(case.index + OPERATIONS // 2, OPERATIONS))
-    start = end - OPERATIONS
-    before = [findings.Line(f"... {findings.count(start, 'operation')} before")] if start else []
-    after = [findings.Line(f"... {findings.count(len(lines) - end, 'operation')} more")] if end < len(lines) else []
-    return [*before, *lines[start:end], *after]
+    return findings.around(case, OPERATIONS)
 
 
 def _comparison(case: Case) -> list[tuple[str, str, str]]:

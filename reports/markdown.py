@@ -15,8 +15,17 @@ LIMIT = 1_000_000
 LINE = 500
 """Characters of a line before it is cut."""
 
-SHOWN = 200
-"""Lines of a failure before the rest is left out."""
+STRUCTURE = frozenset("`|\\")
+"""What would end a code span, or a cell around it."""
+
+NAME = 100
+"""Characters of a name in a table before it is cut."""
+
+OPERATIONS = 50
+"""Operations of a program that are shown."""
+
+BACKENDS = 100
+"""Backends that a summary too large for the matrix still names."""
 
 
 def summary(results: Sequence[Result], cases: str) -> bytes:
@@ -24,6 +33,9 @@ def summary(results: Sequence[Result], cases: str) -> bytes:
     columns = matrix.columns(results)
     families = matrix.families(columns)
     head = _joined([*_head(columns), *_matrix(families, columns)])
+    if len(head) > LIMIT - 1_000:
+        left = findings.count(len(columns[BACKENDS:]), "more backend")
+        return _joined([*_head(columns[:BACKENDS]), f"{left}, the matrix and failures: see `index.html`."])
     found = [
         _joined(_finding(row, column, finding, cases))
         for family in families
@@ -37,8 +49,6 @@ def summary(results: Sequence[Result], cases: str) -> bytes:
             break
         room -= len(part)
         shown.append(part)
-    if len(head) > LIMIT:
-        return _joined([*_head(columns[:SHOWN]), "The matrix is too large for a summary: see `index.html`.", ""])
     left = len(found) - len(shown)
     note = _joined([f"{findings.count(left, 'more failure')}: see `index.html`.", ""]) if left else b""
     title = _joined([f"### Failures: {len(shown)} of {len(found)} shown", ""]) if found else b""
@@ -62,9 +72,9 @@ def _head(columns: Sequence[matrix.Column]) -> Iterator[str]:
         skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
         corpus = column.result.corpus
         cells = [
-            _cell(column.label),
-            _cell(backend.engine),
-            _cell(provisioned),
+            _code(column.label),
+            _code(backend.engine),
+            _code(provisioned),
             f"**{counts.get('pass', 0):,} of {len(column.clauses):,}**",
             ", ".join(others) or "none",
             f"{backend.programs:,} of {corpus.programs:,}{skipped}",
@@ -74,7 +84,7 @@ def _head(columns: Sequence[matrix.Column]) -> Iterator[str]:
     yield ""
     for column in columns:
         if column.backend.error:
-            yield f"- {_code(column.label)}: the engine failed: {_code(column.backend.error)}"
+            yield f"- {_code(column.label)}: the engine failed: {_code(column.backend.error, LINE)}"
         if column.result.interrupted:
             yield f"- {_code(column.label)}: interrupted, these results are partial"
     yield ""
@@ -83,13 +93,13 @@ def _head(columns: Sequence[matrix.Column]) -> Iterator[str]:
 def _matrix(families: Sequence[matrix.Family], columns: Sequence[matrix.Column]) -> Iterator[str]:
     yield "<details><summary>Matrix</summary>"
     yield ""
-    yield f"| clause | | {' | '.join(_cell(column.label) for column in columns)} |"
+    yield f"| clause | | {' | '.join(_code(column.label) for column in columns)} |"
     yield f"| --- | --- |{' --- |' * len(columns)}"
     for family in families:
         for row in family.rows:
             verdicts = ["pass" if cell.found.verdict == "pass" else f"**{cell.found.verdict}**" for cell in row.cells]
-            title = row.title.replace("|", "\\|").replace("$", "\\$")
-            yield f"| {_cell(row.id)} | {title} | {' | '.join(verdicts)} |"
+            title = re.sub(r"([$|*_<>`\[\]])", r"\\\1", row.title)
+            yield f"| {_code(row.id)} | {title} | {' | '.join(verdicts)} |"
     yield ""
     yield "</details>"
     yield ""
@@ -97,34 +107,36 @@ def _matrix(families: Sequence[matrix.Family], columns: Sequence[matrix.Column])
 
 def _finding(row: matrix.Row, column: matrix.Column, finding: Finding, cases: str) -> Iterator[str]:
     signature = finding.case.signature
-    yield f"**{finding.verdict}** {_code(f'{row.id} on {column.label}: {signature.aspect} of {signature.operation}')}"
+    where = f"{row.id} on {column.label}: {signature.aspect} of {signature.operation}"
+    yield f"**{finding.verdict}** {_code(where, LINE)}"
     yield ""
-    lines = [visible(cut(line, LINE)) for line in findings.lines(finding, cases)]
-    if len(lines) > SHOWN:
-        lines = [*lines[:SHOWN], f"... {findings.count(len(lines) - SHOWN, 'more line')}"]
-    fence = _fence("\n".join(lines), 3)
+    shown = [
+        *(("> " if line.deviates else "  ") + line.text for line in findings.around(finding.case, OPERATIONS)),
+        *findings.evidence(finding.case),
+        findings.strength(finding),
+    ]
+    lines = [visible(cut(line, LINE)) for line in shown]
+    command = findings.replay(finding, cases)
+    if command:
+        lines.append(f"replay: {visible(command)}")
+    fence = _fence("\n".join(lines))
     yield f"{fence}text"
-    yield from lines[:-1] if not lines[-1] else lines
+    yield from lines
     yield fence
     yield ""
 
 
-def _cell(text: str) -> str:
-    """Any text in a table."""
-    return _code(text).replace("|", "\\|")
-
-
-def _code(text: str) -> str:
-    """Any text as it is: nothing in it is Markdown or HTML."""
-    shown = visible(cut(text, LINE))
-    if not shown.strip():
+def _code(text: str, width: int = NAME) -> str:
+    """Any text as it is, in a table too: nothing in it is Markdown or HTML."""
+    shown = visible(cut(text, width)).strip()
+    if not shown:
         return "(none)"
-    fence = _fence(shown, 1)
-    space = " " if "`" in shown or shown.startswith(" ") else ""
-    return f"{fence}{space}{shown}{space}{fence}"
+    if STRUCTURE.isdisjoint(shown):
+        return f"`{shown}`"
+    return "<code>" + "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in shown) + "</code>"
 
 
-def _fence(text: str, least: int) -> str:
+def _fence(text: str) -> str:
     """Backticks, more than the text has in a row."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    return "`" * max(least, longest + 1)
+    return "`" * max(3, longest + 1)
