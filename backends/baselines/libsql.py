@@ -1,98 +1,70 @@
 """A filtered nearest-neighbour search in libSQL as one writes it by hand: the adapter's statements, and nothing else.
 
-No validation, no error types, no model types; one client, cosine, filters of one equality on a string.
+It reads the tables that the adapter has filled, the index's own: no validation, no error types, no model types; one
+client, cosine, filters of one equality on a string.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, cast
 
 import libsql  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = Iterable[tuple[str, NDArray[np.float32], dict[str, str]]]
-Hits = list[tuple[str, float, dict[str, str]]]
+Hits = list[tuple[str, float, dict[str, Any]]]
 
-TABLES = (
-    """
-    create table baseline_vectors (
-        row integer primary key,
-        searched blob not null,
-        length real not null,
-        id text not null unique,
-        vector blob not null,
-        metadata text not null
-    )
-    """,
-    """
-    create table baseline_values (
-        row integer not null,
-        key text not null,
-        value text not null,
-        primary key (row, key)
-    ) without rowid
-    """,
-    "create index baseline_values_search on baseline_values (key, value)",
-)
 FILTER = """
-    row in (select row from baseline_values where key = ? and value in (select value from json_each(?)))
+    row in (select row from {values} where key = ? and value in (select value from json_each(?)))
 """
 BOUND = "length * (? - vector_distance_cos(searched, ?))"
 SPARE = 8
 
 
-class LibsqlBaseline:
-    """A table of vectors in a database file, made by load()."""
+class Baseline:
+    """One index of a namespace in a database file, opened for queries."""
 
-    def __init__(self, path: str) -> None:
-        self._connection: Any = cast(Any, libsql).connect(path, isolation_level=None)
-        self._connection.execute("pragma journal_mode = wal").fetchall()
+    def __init__(self, url: str, namespace: str, index: str) -> None:
+        self._connection: Any = cast(Any, libsql).connect(url, isolation_level=None)
+        [(number,)] = self._connection.execute(
+            f"select number from {namespace}_indexes where name = ?", [index]
+        ).fetchall()
+        self._vectors = f"{namespace}_vectors_{number}"
+        self._filter = FILTER.format(values=f"{namespace}_vector_values_{number}")
+        self._registered = f"select number, dimension, metric, type from {namespace}_indexes where name = ?"
+        self._name = index
 
-    def load(self, rows: Rows) -> None:
-        """Make the tables and fill them."""
-        given = [(i, id, vector, metadata) for i, (id, vector, metadata) in enumerate(rows)]
-        run = self._connection
-        run.execute("begin immediate")
-        for statement in TABLES:
-            run.execute(statement)
-        run.executemany(
-            "insert into baseline_vectors values (?, ?, 1.0, ?, ?, ?)",
-            [(i, _unit(vector).tobytes(), id, vector.tobytes(), json.dumps(meta)) for i, id, vector, meta in given],
-        )
-        run.executemany(
-            "insert into baseline_values values (?, ?, ?)",
-            [(i, key, "s" + value) for i, _, _, meta in given for key, value in meta.items()],
-        )
-        run.execute("commit")
-
-    def query(self, vector: NDArray[np.float32], top_k: int, equals: tuple[str, str] | None = None) -> Hits:
-        """The top_k nearest by cosine among the rows whose metadata has this key and value."""
-        run = self._connection
-        where, values = ("true", []) if equals is None else (FILTER, [equals[0], json.dumps(["s" + equals[1]])])
+    def query(
+        self, vector: NDArray[np.float32], top_k: int, filter: Mapping[str, Any] | None = None, *, exact: bool = False
+    ) -> Hits:
+        """See baselines.Baseline. Every query is exact."""
+        run, table = self._connection, self._vectors
+        where, values = "true", list[object]()
+        if filter is not None:
+            [(key, value)] = filter.items()
+            where, values = self._filter, [key, json.dumps(["s" + value])]
         error = (2 * len(vector) + 8) * 2.0**-24  # of the engine's float32
         bound = [1.0 + error, _unit(vector).tobytes()]
         run.execute("begin")
+        run.execute(self._registered, [self._name]).fetchall()
         found = run.execute(
-            f"select row, {BOUND} as bound, length from baseline_vectors where {where} order by bound desc limit ?",
+            f"select row, {BOUND} as bound, length from {table} where {where} order by bound desc limit ?",
             [*bound, *values, top_k + SPARE],
         ).fetchall()
         if len(found) == top_k + SPARE and found[-1][1] >= (worst := found[top_k - 1][1] - 2 * error):
             found = run.execute(
-                f"select row from baseline_vectors where {where} and {BOUND} >= ?", [*values, *bound, worst]
+                f"select row from {table} where {where} and {BOUND} >= ?", [*values, *bound, worst]
             ).fetchall()
         rows = run.execute(
-            """
-            select id, metadata, vector from baseline_vectors where row in (select value from json_each(?))
-            """,
+            f"select id, metadata, vector from {table} where row in (select value from json_each(?))",
             [json.dumps([row[0] for row in found])],
         ).fetchall()
         run.execute("rollback")
         stored = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(-1, len(vector))
-        exact, query = stored.astype(np.float64), vector.astype(np.float64)
-        scores = exact @ query / (np.linalg.norm(exact, axis=1) * np.linalg.norm(query))
+        components, query = stored.astype(np.float64), vector.astype(np.float64)
+        scores = components @ query / (np.linalg.norm(components, axis=1) * np.linalg.norm(query))
         ranked = sorted(zip(-scores, rows, strict=True), key=lambda hit: (hit[0], hit[1][0]))
         return [(id, -float(negated), json.loads(meta)) for negated, (id, meta, _) in ranked[:top_k]]
 

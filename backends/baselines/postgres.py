@@ -7,10 +7,12 @@ arguments, no filter algebra, no scores in float64, no lost or renamed index.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg import pq
 from psycopg.adapt import Dumper
 
@@ -56,15 +58,16 @@ class Baseline:
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, str(self._effort)))
 
     def query(
-        self, vector: np.ndarray[Any, Any], k: int, filter: dict[str, Any] | None = None, *, exact: bool = False
+        self, vector: NDArray[np.float32], top_k: int, filter: Mapping[str, Any] | None = None, *, exact: bool = False
     ) -> list[tuple[str, Any]]:
-        """The ids and metadata of the k nearest rows, by the statements that the adapter would send."""
+        """See baselines.Baseline. By the statements that the adapter would send."""
+        k = top_k
         values: dict[str, Any] = {
             "query": _Vector(len(vector).to_bytes(2, "big") + b"\0\0" + vector.astype(">f4").tobytes())
         }
         where = "true"
         if filter is not None:
-            values["f0"] = json.dumps(filter)
+            values["f0"] = json.dumps(dict(filter))
             where = "t.facets @> %(f0)s::jsonb"
         distance = f"t.embedding {self._operator} %(query)s::public.vector"
         if not exact and self._effort and filter is not None:
@@ -75,21 +78,21 @@ class Baseline:
                 values | {"limit": k + SPARE},
             )
             if not rows or rows[0][-1] <= FEW:
-                return _hits(rows, k, by=4)
+                return _hits(rows, k)
         if not exact and self._effort:
             rows = self._rows(
-                f"{self._select} NULL FROM (SELECT t.* FROM {self._table} AS t  WHERE {where} ORDER BY {distance}"
-                " LIMIT %(limit)s) AS t",
+                f"{self._select} t.near FROM (SELECT t.*, {distance} AS near FROM {self._table} AS t  WHERE {where}"
+                " ORDER BY near LIMIT %(limit)s) AS t",
                 values | {"limit": 2 * k + SPARE},
             )
             if len(rows) >= k:
-                return _hits(rows, k)
+                return _hits(rows, k)  # relaxed: the rows do not come in order
         rows = self._rows(
             f"{self._select} near.bound FROM (SELECT t.id, ({distance}) + 0 AS bound FROM {self._table} AS t "
             f" WHERE {where} ORDER BY bound LIMIT %(limit)s) AS near JOIN {self._table} AS t USING (id)",
             values | {"limit": k + SPARE},
         )
-        return _hits(rows, k, by=4)
+        return _hits(rows, k)
 
     def _rows(self, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement.encode(), values, prepare=False, binary=True).fetchall()
@@ -99,7 +102,5 @@ class Baseline:
         self._connection.close()
 
 
-def _hits(rows: list[tuple[Any, ...]], k: int, by: int | None = None) -> list[tuple[str, Any]]:
-    if by is not None:
-        rows = sorted(rows, key=lambda row: row[by])
-    return [(row[1], json.loads(row[2])) for row in rows[:k]]
+def _hits(rows: list[tuple[Any, ...]], k: int) -> list[tuple[str, Any]]:
+    return [(row[1], json.loads(row[2])) for row in sorted(rows, key=lambda row: row[4])[:k]]

@@ -351,8 +351,8 @@ def test_a_condition_is_a_range_of_the_primary_key(index: FaissIndex) -> None:
 
 def test_the_baseline_agrees(tmp_path: Path, index: FaissIndex) -> None:
     index.upsert_vectors("i", rows(200))
-    baseline = Baseline(str(tmp_path / "vectors.db"), "one", "i")
-    by_hand = baseline.query([1.0] * DIMENSION, 5, ("rare", "bool", True))
+    baseline = Baseline(str(tmp_path), "one", "i")
+    by_hand = baseline.query(np.ones(DIMENSION, np.float32), 5, {"rare": True})
     baseline.close()
     assert [row[0] for row in by_hand] == [
         hit.id for hit in index.query_vectors("i", [1.0] * DIMENSION, top_k=5, filter={"rare": True})
