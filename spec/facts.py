@@ -6,6 +6,7 @@ observed and not written since: exactly where judge.py looks.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import unicodedata
 from collections import defaultdict
@@ -26,6 +27,7 @@ from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
 from .judge_hits import RECALL_QUERIES
 from .judge_vectors import question
+from .protocols import Runtime
 from .reference import Embedded, Model, ModelNamespace, Row, State
 from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
 from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
@@ -40,6 +42,16 @@ ENGINE_WINDOW = 10_000
 def survey(program: ops.Program, capabilities: Capabilities = MODEL_CAPABILITIES) -> frozenset[str]:
     """The facts a program shows on a store that can do what `capabilities` say."""
     return _Survey(program, capabilities).run()
+
+
+def reader(program: ops.Program, state: State, capabilities: Capabilities) -> Model:
+    """A client to read a state with, of the program's options and embedder."""
+    options: MemoryConfig = ops.config(program.options)
+    if program.embedder:
+        with contextlib.suppress(StoreError):
+            runtime = Runtime(embedder=LiteralEmbedder(program.embedder))
+            return Model(runtime, options, state, capabilities=capabilities)
+    return Model(None, options, state, capabilities=capabilities)
 
 
 class _Survey:
@@ -59,7 +71,7 @@ class _Survey:
         self.returned: set[str] = set()
         self.deleted_threads: set[str] = set()
         self.index = ModelIndex(self.namespace.indexes, capabilities)
-        self.model = Model(None, self.options, self.state, capabilities=capabilities)
+        self.model = reader(program, self.state, capabilities)
         self.embedder = LiteralEmbedder(program.embedder)
         self.queries: list[ops.QueryVectors] = []
         self.approximate: dict[str, int] = {}

@@ -323,6 +323,8 @@ def clone(operation: ops.CloneThread, result: CloneResult, state: State, source:
         yield "clone.of_clone"
     if any(message.id in state.embedded for message in cloned):
         yield "clone.embedded"
+        if any(message.id not in state.embedded and text_of(message.content) is not None for message in cloned):
+            yield "clone.unembedded"
 
 
 def configured(options: MemoryConfig) -> Iterator[str]:

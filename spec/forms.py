@@ -139,7 +139,7 @@ def fill(spec: Fill) -> Iterator[NewMessage]:
             id=f"{spec.id}{i}",
             thread_id=spec.thread_id,
             content=content,
-            metadata=resolve(spec.metadata[i % len(spec.metadata)]),
+            metadata=resolve(spec.metadata[i % len(spec.metadata)]) if spec.metadata else None,
             created_at=start + i * step,
         )
 
@@ -161,7 +161,7 @@ def fill_vectors(spec: FillVectors) -> Iterator[NewVector]:
         yield NewVector(
             id=f"{spec.id}{i}",
             vector=unit_vector(spec.seed + i, spec.dimension) if spec.vector is None else resolve(spec.vector),
-            metadata=resolve(spec.metadata[i % len(spec.metadata)]),
+            metadata=resolve(spec.metadata[i % len(spec.metadata)]) if spec.metadata else None,
         )
 
 

@@ -26,11 +26,11 @@ from .compare import equal, same
 from .divergence import Divergence
 from .embedders import LiteralEmbedder
 from .embedding import embed
-from .facts import ENGINE_WINDOW, parsed_list_threads, parsed_recall
+from .facts import ENGINE_WINDOW, parsed_list_threads, parsed_recall, reader
 from .filters import Window
 from .interpreter import START, Crashed, Interpreter, Outcome, Refused, Returned, Snapshot, Transcript, run, spoilt
 from .judge_hits import Candidates, Fault, fault, ties_fault
-from .reference import Event, Model, ModelNamespace, Row
+from .reference import Event, ModelNamespace, Row
 from .reference_index import MODEL_CAPABILITIES, ModelIndex
 from .requests import ListThreads, Recall, embeds
 from .types import (
@@ -127,7 +127,7 @@ class _Judge:
         self.state = self.namespace.state
         self.events = self.namespace.events
         self.options: MemoryConfig = ops.config(program.options)
-        self.model = Model(None, self.options, self.state, capabilities=capabilities)
+        self.model = reader(program, self.state, capabilities)
         self.vectors = ModelIndex(self.namespace.indexes, capabilities)
         self.embedder = LiteralEmbedder(program.embedder)
         self.interpreter = Interpreter(program, self.namespace)
@@ -252,7 +252,7 @@ class _Judge:
         if isinstance(expected, Refused):
             return expected.clause
         if operation.target == "index":
-            return judge_vectors.error_clause(operation)
+            return judge_vectors.error_clause(operation, got)
         arguments = operation.arguments()
         code = got.code if isinstance(got, Refused) else ""
         if isinstance(operation, ops.Recall):
@@ -378,9 +378,19 @@ class _Judge:
         """The clause of a wrong number of embeddings."""
         return "CLN-3" if any(event.kind == "cloned" for event in self.events) else "SEM-4"
 
+    def related(self, thread_id: str) -> bool:
+        """Whether nothing was written to the thread, but something to its source or to a clone of it."""
+        written = {event.thread_id for event in self.events}
+        lineage = {(thread.clone.source_thread_id, thread.id) for thread in self.state.threads.values() if thread.clone}
+        kin = {source for source, clone in lineage if clone == thread_id}
+        kin |= {clone for source, clone in lineage if source == thread_id}
+        return thread_id not in written and not written.isdisjoint(kin)
+
     def thread_clause(self, thread_id: str, *, gone: bool) -> str:
         if self.reopened():
             return "DUR-1"
+        if self.related(thread_id):
+            return "CLN-4"
         if (clause := _confusion(thread_id, [*self.state.threads])) is not None:
             return clause
         kinds = [event.kind for event in self.events if event.thread_id == thread_id and event.message_id is None]
@@ -435,7 +445,7 @@ class _Judge:
                 if name != "observe" or own or expected.id in self.misdated:
                     clause = "THR-1" if created else "THR-3"
                 else:
-                    clause = "MSG-3" if self.touching() else "ISO-2"
+                    clause = "MSG-3" if self.touching() else "CLN-4" if self.related(expected.id) else "ISO-2"
             elif field == "created_at":
                 given = created and self.given_instant(expected.id)
                 clause = "VAL-1" if given else "THR-1" if created else "THR-3"
@@ -446,6 +456,8 @@ class _Judge:
             elif event is not None and field == "metadata" and name == "update_thread":
                 changes: dict[str, Any] = self.segment[-1].arguments().get("metadata") or {}
                 clause = self.merged_clause(changes, expected.metadata, got.metadata, "THR-3")
+            elif event is None and self.related(expected.id):
+                clause = "CLN-4"
             else:
                 clause = "THR-3" if event is not None else self.collateral("ISO-2")
             yield Divergence(clause, f"thread.{field}", name, index, right, wrong)
@@ -497,6 +509,8 @@ class _Judge:
         """The clause of rows in a wrong order; None when it follows from instants that are blamed themselves."""
         if self.reopened():
             return "DUR-1"
+        if any(event.kind == "cloned" and event.thread_id == wanted[shown[0]].thread_id for event in self.events):
+            return "CLN-1"
         if any(not equal(wanted[key].created_at, listed[key].created_at) for key in wanted):
             # With the instants it shows, the store must sort as it does.
             resorted = sorted(wanted, key=lambda key: listed[key].created_at)
@@ -534,7 +548,7 @@ class _Judge:
             return "MSG-1"
         if "cleared" in about_thread:
             return "MSG-5a"
-        return self.collateral("MSG-1")
+        return "CLN-4" if self.related(thread_id) else self.collateral("MSG-1")
 
     def message_values(self, index: int, name: str, expected: Message, got: Message) -> Iterator[Divergence]:
         kinds = [event.kind for event in self.events if event.message_id == expected.id]
@@ -556,7 +570,7 @@ class _Judge:
             elif field == "resource_id":
                 clause = "ISO-1"
             elif kind is None:
-                clause = self.collateral("ISO-2")
+                clause = "CLN-4" if self.related(expected.thread_id) else self.collateral("ISO-2")
             elif kind == "inserted":
                 clause = self.inserted_clause(expected, field, wrong)
             elif kinds == [kind]:
@@ -790,7 +804,8 @@ class _Judge:
         ids = [hit.id for hit in got.hits]
         found = fault(candidates, got.hits) or ties_fault(candidates, ids)
         if found is not None:
-            clause = self.hits_clause(asked, found, embedded)
+            other = found.kind == "score" and candidates.other_metric(found)
+            clause = "SEM-6" if other else self.hits_clause(asked, found, embedded)
             yield Divergence(clause, f"hits {found.kind}", "recall", index, found.expected, found.got)
 
     def hits_clause(self, asked: Recall, found: Fault, embedded: dict[str, tuple[float, ...]]) -> str:
@@ -804,17 +819,22 @@ class _Judge:
             if any(asked.resource_id not in (None, row.message.resource_id) for row in rows):
                 return "ISO-1"
             if any(not search.filter.matches(self.state.embedded[row.message.id].snapshot) for row in rows):
-                return "SEM-5"
+                return self.snapshot_clause(asked)
             return "SEM-2"
         if found.kind == "score":
             # Wrong for one message of many: its embedding is an old one.
             return "SEM-4"
         if found.kind in ("missing", "rank") and search.top_k >= len(embedded) and search.threshold is None:
             if search.filter != operators.EVERYTHING:
-                return "SEM-5"
+                return self.snapshot_clause(asked)
             cloned = any(thread.clone is not None for thread in self.state.threads.values())
             return "SEM-2" if _narrows(asked) else "CLN-3" if cloned else "SEM-4"
         return "SEM-2"
+
+    def snapshot_clause(self, asked: Recall) -> str:
+        """The clause of a filter that sees another snapshot: in a clone it may be the source's."""
+        thread = self.state.threads.get(asked.thread_id)
+        return "CLN-3" if thread is not None and thread.clone is not None else "SEM-5"
 
     def own_listing(self, asked: Recall) -> list[str]:
         """The ids that match, oldest first: as the store itself lists them where it did, else by the model."""

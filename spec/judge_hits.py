@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from .operators import Among, And, Node, Or, Range, conditions
+from .operators import EVERYTHING, Among, And, Node, Or, Range, conditions
 from .types import Hit, VectorHit
 from .vectors import TOLERANCE, Metric, Vector, scores, tolerance
 
@@ -41,6 +41,14 @@ class Candidates(msgspec.Struct, frozen=True):
         if self.metric != "dotproduct":
             return TOLERANCE
         return tolerance(self.metric, self.query, np.array(self.rows[row_id], dtype=np.float32))
+
+    def other_metric(self, found: Fault) -> bool:
+        """Whether a score that is wrong would be right were the metric the default."""
+        if self.metric == "cosine":
+            return False
+        with np.errstate(divide="ignore", invalid="ignore"):
+            true = msgspec.structs.replace(self, metric="cosine").scores()
+        return any(_number(score) and abs(score - true[row_id]) <= TOLERANCE for row_id, score in found.got.items())
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -140,7 +148,7 @@ class Recall(msgspec.Struct):
 
 def filter_clause(node: Node) -> str:
     """The clause that a filter's fault most likely breaks: constants, then negation, then ranges, then equality."""
-    if _has_constant(node):
+    if node != EVERYTHING and _has_constant(node):
         return "OPR-4"
     kinds = [*conditions(node)]
     if any(isinstance(condition, Range) for condition in kinds):
@@ -157,7 +165,7 @@ def _has_constant(node: Node) -> bool:
         case Range():
             return False
         case And() | Or():
-            return (not node.nodes and isinstance(node, Or)) or any(_has_constant(part) for part in node.nodes)
+            return not node.nodes or any(_has_constant(part) for part in node.nodes)
 
 
 def _number(value: object) -> bool:

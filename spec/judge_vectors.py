@@ -11,9 +11,9 @@ from . import program as ops
 from .compare import equal
 from .divergence import Divergence
 from .index_requests import VectorQuery, parse_query
-from .interpreter import Snapshot, spoilt
+from .interpreter import Outcome, Refused, Snapshot, spoilt
 from .judge_hits import Candidates, Fault, fault, filter_clause
-from .operators import constant
+from .operators import EVERYTHING, parse
 from .reference_index import Entry, ModelIndex
 from .types import VectorHit, VectorRow
 
@@ -31,10 +31,12 @@ MAIN_CLAUSE = {
 """The clause that a call answers to when nothing about it is special."""
 
 
-def error_clause(operation: ops.Operation) -> str:
-    """The clause of a call that was refused and should not have been."""
+def error_clause(operation: ops.Operation, got: Outcome) -> str:
+    """The clause of a call that was refused, or failed, and should not have been."""
     if isinstance(operation, ops.QueryVectors) and operation.filter is not msgspec.UNSET:
-        return "OPR-1"
+        # A filter that is right was not understood, or what it means went wrong.
+        refused = isinstance(got, Refused)
+        return "OPR-1" if refused else filter_clause(parse(operation.arguments()["filter"]))
     return MAIN_CLAUSE[operation.name]
 
 
@@ -161,7 +163,7 @@ def _clause(found: Fault, asked: VectorQuery, candidates: Candidates, stored: di
             return "VEC-3"
         case "foreign" if all(row_id in stored for row_id in found.got):
             return filter_clause(asked.filter)
-        case "missing" | "rank" if asked.top_k >= len(stored) and constant(asked.filter) is not True:
+        case "missing" | "rank" if asked.top_k >= len(stored) and asked.filter != EVERYTHING:
             # Every row could have come: what is missing was filtered out, or its score was not kept.
             return filter_clause(asked.filter) if asked.min_score is None else "VEC-4"
         case _:

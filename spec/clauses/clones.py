@@ -52,14 +52,17 @@ CLAUSES = (
         id="CLN-3",
         title="embeddings are copied",
         statement=(
-            "Embeddings are copied under the clone's ids and metadata without calling the embedder; semantic "
-            "recall in the clone gives the clone's ids."
+            "Embeddings are copied under the clone's ids and metadata without calling the embedder, and a message "
+            "that has none stays without; semantic recall in the clone gives the clone's ids."
         ),
         source="message history: cloneThread; decision",
         level="smoke",
         requires="clone",
         applies=("clone.embedded",),
-        discriminators={"an embedded message cloned": "clone.embedded"},
+        discriminators={
+            "an embedded message cloned": "clone.embedded",
+            "beside one with a text and no embedding": "clone.unembedded",
+        },
         reports=("mastra-ai/mastra#12811",),
     ),
     Clause(

@@ -35,6 +35,7 @@ BLANK: tuple[Form, ...] = ("", "  \n ", [{"$part": {"type": "reasoning", "text":
 IN_PARTS: tuple[Form, ...] = (
     [{"$part": {"type": "text", "text": "[1, 0, 0]"}}],
     [{"$part": {"type": "text", "text": "[0, 1, 0]"}}, {"$part": {"type": "text", "text": "more"}}],
+    [{"$part": {"type": "text", "text": "no vector"}}, {"$part": {"type": "text", "text": "of its own"}}],
     [{"$part": {"type": "reasoning", "text": "!"}}, {"$part": {"type": "text", "text": "[1, 0.5, 0]"}}],
 )
 SNAPSHOT_KEYS = ("p", "role", "thread_id", "message_id", "resource_id")
@@ -85,11 +86,14 @@ def recalls(rng: Random) -> ops.Program:
     """SEM: embeddings saved, changed and searched."""
     steps = _arranged(rng)
     for _ in range(pick(rng, (0, 1, 2, 2))):
-        steps += [ops.Tick(ms=1000), _change(rng), OBSERVE]
+        change = _change(rng)
+        steps += [ops.Tick(ms=1000), change, OBSERVE]
+        if isinstance(change, ops.UpdateMessages):
+            steps.append(_all({"role": pick(rng, ("tool", "user"))}))
     if chance(rng, 55):
         old, new = pick(rng, ((1, 2), (2, 1), ("1", 1)))
         steps += [ops.UpdateThread(thread_id="t1", metadata={"p": new}), OBSERVE]
-        steps += [_stale(old), _stale(new)]
+        steps += [_all({"p": old}), _all({"p": new})]
     for _ in range(3):
         steps.append(_search(rng))
     if chance(rng, 45):
@@ -99,9 +103,9 @@ def recalls(rng: Random) -> ops.Program:
     return ops.Program(operations=tuple(steps), options=_options(rng), embedder=DIMENSION)
 
 
-def _stale(value: Form) -> ops.Recall:
-    """All of t1 whose snapshot has this p, whatever the thread has now."""
-    config: Form = {"semantic_recall": {"top_k": 10, "message_range": 0, "filter": {"p": value}}}
+def _all(where: Form) -> ops.Recall:
+    """All of t1 whose snapshot satisfies a filter."""
+    config: Form = {"semantic_recall": {"top_k": 10, "message_range": 0, "filter": where}}
     return ops.Recall(thread_id="t1", vector_search_string="[1, 0, 0]", per_page=0, thread_config=config)
 
 
@@ -268,6 +272,10 @@ def clones(rng: Random) -> ops.Program:
     if chance(rng, 25):
         given["resource_id"] = "r9"
     source = "nowhere" if chance(rng, 6) else "t1"
+    if semantic and chance(rng, 40):
+        # A text without an embedding, which a clone does not have either.
+        unembedded: dict[str, Form] = {"id": "w", "thread_id": "t1", "content": "[0, 1, 0]"}
+        steps += [ops.SaveMessages(messages=[unembedded], thread_config=OFF), OBSERVE]
     steps += [ops.Tick(ms=1000), ops.CloneThread(source_thread_id=source, **given), OBSERVE]
     copy = str(given.get("new_thread_id", "clone"))
     if semantic:

@@ -238,7 +238,9 @@ class _ScopeResourceIsEverybodys(Adapter):
         if asked.search.scope == "thread":
             return super().candidates(asked)
         owners = {thread.resource_id for thread in self.state.threads.values()}
-        rows = [row for owner in sorted(owners) for row in super().candidates(replaced(asked, resource_id=owner))]
+        rows: list[Row] = []
+        for owner in owners:
+            rows += super().candidates(replaced(asked, resource_id=owner))
         return sorted(rows, key=lambda row: (row.message.created_at, row.message.thread_id, row.position))
 
 
