@@ -35,8 +35,7 @@ from ..harness import engine as engines
 from ..harness.exits import UsageProblem
 from ..spec.protocols import Runtime, VectorIndex
 from ..spec.types import IndexConfig, NewVector
-from ..spec.vectors import scores
-from .mixture import FILTERS, Filter, Mixture, make
+from .mixture import FILTERS, Mixture, make
 
 Mode = Literal["exact", "ann"]
 
@@ -90,7 +89,7 @@ class Quality(msgspec.Struct):
 
 
 class Cell(msgspec.Struct):
-    """One kind of query on one index: how good the answers are, and every time; of the baseline too, if there is any."""
+    """One kind of query on one index: how good the answers are, and every time; of a baseline too."""
 
     backend: str
     index: str
@@ -163,15 +162,23 @@ class Report(msgspec.Struct):
 # Truth
 
 
-def truths(data: Mixture, filter: Filter, top_k: int) -> list[Truth]:
-    """What each of the filter's queries that count should find, by a scan in float64."""
-    mask = data.mask(filter)
-    due = min(top_k, int(mask.sum()))
-    found: list[Truth] = []
-    for query in data.asked(filter)[WARM_UP:]:
-        exact = np.where(mask, scores("cosine", query, data.rows), -np.inf)
-        found.append(Truth(due, float(np.partition(exact, -due)[-due]), exact))
+def truths(data: Mixture, top_k: int) -> dict[str, list[Truth]]:
+    """What the queries that count should find, by a filter's label and in their order: a scan in float64."""
+    rows = _unit(data.rows)
+    exact = {asked.tobytes(): _unit(asked[WARM_UP:]) @ rows.T for asked in (data.queries, data.directed)}
+    found: dict[str, list[Truth]] = {}
+    for filter in FILTERS:
+        mask = data.mask(filter)
+        due = min(top_k, int(mask.sum()))
+        matching = np.where(mask, exact[data.asked(filter).tobytes()], -np.inf)
+        least: list[float] = np.partition(matching, -due, axis=1)[:, -due].tolist()
+        found[filter.label] = [Truth(due, score, reached) for score, reached in zip(least, matching, strict=True)]
     return found
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    exact = vectors.astype(np.float64)
+    return exact / np.linalg.norm(exact, axis=1, keepdims=True)
 
 
 # Measuring
@@ -276,14 +283,15 @@ def run(
 
     Raises UnknownBackend, EngineUnavailable, UsageProblem.
     """
+    found = [(name, find(name)) for name in backends]
     started, before = datetime.now(UTC), os.getloadavg()
     data = make(rows, dimension, queries + WARM_UP, seed)
-    truth = {filter.label: truths(data, filter, top_k) for filter in FILTERS}
+    truth = truths(data, top_k)
     loaded: list[Loaded] = []
     cells: list[Cell] = []
-    for name in backends:
-        with engines.start(name, find(name), engines.AUTO, {}) as engine, engines.Namespaces(engine) as namespaces:
-            backend, url = engine.backend, engine.endpoint.url
+    for name, backend in found:
+        with engines.start(name, backend, engines.AUTO, {}) as engine, engines.Namespaces(engine) as namespaces:
+            url = engine.endpoint.url
             for kind in engine.capabilities.index_types:
                 if kinds and kind not in kinds:
                     continue

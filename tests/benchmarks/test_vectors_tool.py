@@ -76,9 +76,10 @@ def test_truth_is_what_the_model_answers(data: Mixture) -> None:
     index = ModelIndex()
     vectors.fill(index, data, "flat")
     number = {id: row for row, id in enumerate(data.ids())}
+    expected = truths(data, 10)
     for filter in FILTERS:
         quality = Quality()
-        for query, truth in zip(data.asked(filter)[WARM_UP:], truths(data, filter, 10), strict=True):
+        for query, truth in zip(data.asked(filter)[WARM_UP:], expected[filter.label], strict=True):
             hits = index.query_vectors("benchmark", query.tolist(), filter=filter.condition)
             quality.count(truth, [number[hit.id] for hit in hits])
         assert (quality.recall, quality.worst, quality.short, quality.wrong) == (1.0, 1.0, 0, 0)
