@@ -1,0 +1,129 @@
+"""The judge on vectors, semantic recall and clones: what it blames, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from memassay.spec import program as ops
+from memassay.spec.divergence import Divergence
+from memassay.spec.forms import FillVectors, fill_vectors
+from memassay.spec.interpreter import Crashed, Outcome, Refused, Returned
+from memassay.spec.judge import expect, judge
+from memassay.spec.types import Hit
+
+OBSERVE = ops.Observe()
+
+
+def judged(program: ops.Program, changed: dict[int, Outcome]) -> list[str]:
+    """The clauses blamed when these outcomes replace the model's."""
+    transcript = tuple(changed.get(index, outcome) for index, outcome in enumerate(expect(program)))
+    return [divergence.clause for divergence in judge(program, transcript)]
+
+
+def value(program: ops.Program, index: int) -> Any:
+    outcome = expect(program)[index]
+    assert isinstance(outcome, Returned)
+    return outcome.value
+
+
+def searched(metric: str) -> ops.Program:
+    """A thread with a message, searched by a vector that is near it, then read."""
+    return ops.Program(
+        operations=(
+            ops.CreateThread(id="t", resource_id="r"),
+            ops.SaveMessages(messages=[{"id": "m", "thread_id": "t", "content": "[3, 4, 0]"}]),
+            OBSERVE,
+            ops.Recall(thread_id="t", vector_search_string="[1, 0, 0]"),
+            ops.GetThread(thread_id="t"),
+        ),
+        options={"semantic_recall": {"index_config": {"metric": metric}}},
+        embedder=3,
+    )
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "dotproduct"])
+def test_right_scores_are_right_beside_another_fault(metric: str) -> None:
+    assert judged(searched(metric), {4: Returned(None)}) == ["THR-2"]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "dotproduct"])
+def test_a_cosine_under_another_metric_is_the_index_configs(metric: str) -> None:
+    program = searched(metric)
+    wrong = msgspec.structs.replace(value(program, 3), hits=(Hit("m", 0.6),))
+    assert judged(program, {3: Returned(wrong)}) == ["SEM-6"]
+
+
+def test_any_other_score_is_the_embeddings() -> None:
+    program = searched("euclidean")
+    wrong = msgspec.structs.replace(value(program, 3), hits=(Hit("m", 0.5),))
+    assert judged(program, {3: Returned(wrong)}) == ["SEM-4"]
+
+
+def queried(filter: Any) -> ops.Program:
+    return ops.Program(
+        operations=(
+            ops.CreateIndex(index="i", dimension=1),
+            ops.UpsertVectors(index="i", vectors=[{"id": "a", "vector": [1], "metadata": {"k": "x"}}]),
+            OBSERVE,
+            ops.QueryVectors(index="i", vector=[1], filter=filter),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("filter", "clause"),
+    [({"k": "x"}, "OPR-2"), ({"k": {"$gt": 1}}, "OPR-2"), ({"k": {"$ne": 1}}, "OPR-3"), ({"k": {"$in": []}}, "OPR-4")],
+    ids=str,
+)
+def test_a_crash_is_the_filters_that_was_evaluated(filter: Any, clause: str) -> None:
+    assert judged(queried(filter), {3: Crashed("Error", "invalid input syntax")}) == [clause]
+
+
+def test_a_refusal_is_the_grammars() -> None:
+    assert judged(queried({"k": {"$gt": 1}}), {3: Refused("invalid_filter", "no $gt here")}) == ["OPR-1"]
+
+
+@pytest.mark.parametrize(
+    ("filter", "clause"),
+    [({}, "VEC-4"), ({"$or": [{}, {"k": 1}]}, "OPR-4"), ({"k": {"$nin": []}}, "OPR-4")],
+    ids=str,
+)
+def test_a_row_that_every_constant_lets_through(filter: Any, clause: str) -> None:
+    assert judged(queried(filter), {3: Returned(())}) == [clause]
+
+
+CLONED = ops.Program(
+    operations=(
+        ops.CreateThread(id="t", resource_id="r", title="old"),
+        ops.CloneThread(source_thread_id="t", new_thread_id="c"),
+        OBSERVE,
+        ops.UpdateThread(thread_id="c", title="new"),
+        OBSERVE,
+    )
+)
+
+
+def test_a_change_of_the_clone_that_shows_in_its_source_is_the_clones() -> None:
+    shown = value(CLONED, 4)
+    source = msgspec.structs.replace(shown.threads["t"], title="new")
+    wrong = msgspec.structs.replace(shown, threads={**shown.threads, "t": source})
+    assert judged(CLONED, {4: Returned(wrong)}) == ["CLN-4"]
+
+
+def test_a_clone_that_goes_with_its_source_is_the_clones() -> None:
+    deleted = ops.Program(operations=(*CLONED.operations[:3], ops.DeleteThread(thread_id="t"), OBSERVE))
+    shown = value(deleted, 4)
+    wrong = msgspec.structs.replace(shown, threads={**shown.threads, "c": None})
+    assert judged(deleted, {4: Returned(wrong)})[0] == "CLN-4"
+
+
+def test_vectors_may_be_filled_without_metadata() -> None:
+    assert [row.metadata for row in fill_vectors(FillVectors("r", 2, 1, metadata=[]))] == [None, None]
+
+
+def test_a_divergence_names_its_operation() -> None:
+    (found,) = judge(queried({}), (*expect(queried({}))[:3], Returned(())))
+    assert isinstance(found, Divergence)
+    assert (found.operation, found.index) == ("query_vectors", 3)
