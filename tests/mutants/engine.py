@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from memassay.spec.index_requests import NewIndex, VectorQuery, parse_query
@@ -114,4 +114,9 @@ class Engine(ModelIndex):
 
 def conditions_of(given: Any) -> list[tuple[Any, Any]]:
     """The pairs of a filter, or of a field's operators; empty for what is no object."""
-    return list(given.items()) if isinstance(given, Mapping) else []
+    return list(cast("Mapping[Any, Any]", given).items()) if isinstance(given, Mapping) else []
+
+
+def items_of(given: Any) -> list[Any]:
+    """The items of a list; empty for what is none."""
+    return list(cast("list[Any]", given)) if isinstance(given, list) else []

@@ -10,7 +10,7 @@ from memassay.spec.operators import Among, And, Node, Or, Range
 from memassay.spec.types import Metadata
 
 from .adapter import replaced
-from .engine import Engine, conditions_of
+from .engine import Engine, conditions_of, items_of
 from .mutant import mutant
 
 KNOWN = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin")
@@ -29,7 +29,7 @@ class _IgnoresUnknownOperators(Engine):
         kept: dict[Any, Any] = {}
         for key, item in conditions_of(given):
             if key in ("$and", "$or"):
-                kept[key] = [self.where(part) for part in item] if isinstance(item, list) else item
+                kept[key] = [self.where(part) for part in items_of(item)] if isinstance(item, list) else item
                 continue
             operators = conditions_of(item)
             known = {name: operand for name, operand in operators if name in KNOWN}
@@ -92,12 +92,14 @@ class _KeysInsideOrAreOred(Engine):
     def where(self, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        return {
-            key: [{name: part} for filter_ in item for name, part in conditions_of(filter_)]
-            if key == "$or" and isinstance(item, list) and all(isinstance(one, dict) and one for one in item)
-            else item
-            for key, item in conditions_of(given)
-        }
+        return {key: self.split(item) if key == "$or" else item for key, item in conditions_of(given)}
+
+    def split(self, given: Any) -> Any:
+        """The parts of an $or, each with one key."""
+        parts = items_of(given)
+        if not all(conditions_of(part) for part in parts):
+            return given
+        return [{key: item} for part in parts for key, item in conditions_of(part)] if parts else given
 
 
 @mutant("OPR-1")

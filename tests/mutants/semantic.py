@@ -21,6 +21,7 @@ from memassay.spec.types import (
     Message,
     MessageUpdate,
     NewMessage,
+    ReasoningPart,
     RecallResult,
     SemanticRecall,
     TextPart,
@@ -37,6 +38,10 @@ OFF = MemoryConfig(semantic_recall=False)
 def _recall_of(config: Any) -> SemanticRecall | None:
     recall = getattr(config, "semantic_recall", None)
     return recall if isinstance(recall, SemanticRecall) else None
+
+
+def _words(parts: Sequence[Any]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart | ReasoningPart))
 
 
 # SEM-1
@@ -382,10 +387,7 @@ class _EmbedsReasoning(Adapter):
     """The text of reasoning parts is embedded with the rest."""
 
     def _embed(self, embedder: Embedder | None, contents: Mapping[str, Content]) -> dict[str, Vector]:
-        texts = {
-            name: given if isinstance(given, str) else "\n".join(part.text for part in given if hasattr(part, "text"))
-            for name, given in contents.items()
-        }
+        texts = {name: given if isinstance(given, str) else _words(given) for name, given in contents.items()}
         return super()._embed(embedder, texts)
 
 
@@ -633,4 +635,5 @@ class _DisabledIsEmpty(Adapter):
         try:
             return super().recall(thread_id, **given)
         except ConfigurationError:
-            return super().recall(thread_id, **(given | {"vector_search_string": None}))
+            given["vector_search_string"] = None
+            return super().recall(thread_id, **given)

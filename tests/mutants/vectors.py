@@ -617,8 +617,10 @@ class _TopKZeroIsEmpty(Engine):
     """top_k 0 finds nothing instead of being refused."""
 
     def query_vectors(self, name: str, vector: Sequence[float], **given: Any) -> tuple[VectorHit, ...]:
-        found = super().query_vectors(name, vector, **(given | {"top_k": given.get("top_k") or 10}))
-        return found if given.get("top_k") != 0 else ()
+        asked = given.get("top_k")
+        given["top_k"] = asked or 10
+        found = super().query_vectors(name, vector, **given)
+        return found if asked != 0 else ()
 
 
 @mutant("VEC-4a")

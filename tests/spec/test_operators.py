@@ -250,7 +250,7 @@ LEAVES: tuple[dict[str, Any], ...] = (
 PAIRS: list[dict[str, Any]] = [
     {name: [left, right]} for name in ("$and", "$or") for left, right in itertools.product(LEAVES, repeat=2)
 ]
-FILTERS = [
+FILTERS: list[dict[str, Any]] = [
     *LEAVES,
     *PAIRS,
     *({"$or": [{"$and": [*LEAVES[:2]]}, pair]} for pair in PAIRS[:12]),
@@ -282,31 +282,34 @@ def test_the_order_of_parts_means_nothing(filter: dict[str, Any]) -> None:
 # Constants (OPR-4)
 
 
-@pytest.mark.parametrize(
-    ("filter", "value"),
-    [
-        ({}, True),
-        ({"$and": []}, True),
-        ({"$or": []}, False),
-        ({"k": {"$in": []}}, False),
-        ({"k": {"$nin": []}}, True),
-        ({"$or": [{}, {"k": 1}]}, True),
-        ({"$and": [{"$or": []}, {"k": 1}]}, False),
-        ({"$and": [{"$and": []}, {"k": {"$nin": []}}]}, True),
-        ({"$or": [{"$or": []}, {"k": {"$in": []}}]}, False),
-        ({"k": {"$nin": [], "$in": []}}, False),
-    ],
-    ids=str,
-)
+FOLDED: list[tuple[dict[str, Any], bool]] = [
+    ({}, True),
+    ({"$and": []}, True),
+    ({"$or": []}, False),
+    ({"k": {"$in": []}}, False),
+    ({"k": {"$nin": []}}, True),
+    ({"$or": [{}, {"k": 1}]}, True),
+    ({"$and": [{"$or": []}, {"k": 1}]}, False),
+    ({"$and": [{"$and": []}, {"k": {"$nin": []}}]}, True),
+    ({"$or": [{"$or": []}, {"k": {"$in": []}}]}, False),
+    ({"k": {"$nin": [], "$in": []}}, False),
+]
+
+
+@pytest.mark.parametrize(("filter", "value"), FOLDED, ids=str)
 def test_empty_lists_fold_to_constants(filter: dict[str, Any], value: bool) -> None:
     assert (constant(parse(filter)), matching(filter)) == (value, list(ROWS) if value else [])
 
 
-@pytest.mark.parametrize(
-    "filter",
-    [{"k": 1}, {"$or": [{"$or": []}, {"k": 1}]}, {"$and": [{}, {"k": {"$ne": 1}}]}, {"k": {"$gt": 1}}],
-    ids=str,
-)
+DECIDED: list[dict[str, Any]] = [
+    {"k": 1},
+    {"$or": [{"$or": []}, {"k": 1}]},
+    {"$and": [{}, {"k": {"$ne": 1}}]},
+    {"k": {"$gt": 1}},
+]
+
+
+@pytest.mark.parametrize("filter", DECIDED, ids=str)
 def test_what_rows_decide_is_no_constant(filter: dict[str, Any]) -> None:
     assert constant(parse(filter)) is None
 

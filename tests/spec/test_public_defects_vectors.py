@@ -31,11 +31,12 @@ from memassay.spec.types import (
 )
 
 T0 = datetime(2024, 3, 1, 12, tzinfo=UTC)
-Row = tuple[str, Sequence[float], Mapping[str, Any]]
+Row = tuple[Any, ...]
+"""Id, vector and, maybe, metadata."""
 
 
-def filled(index: VectorIndex, *rows: Row | tuple[str, Sequence[float]], metric: str = "cosine") -> VectorIndex:
-    """The index `i` with these rows: id, vector and, maybe, metadata."""
+def filled(index: VectorIndex, *rows: Row, metric: str = "cosine") -> VectorIndex:
+    """The index `i` with these rows."""
     index.create_index("i", dimension=len(rows[0][1]), metric=metric)
     index.upsert_vectors("i", [NewVector(*row) for row in rows])
     return index
@@ -115,7 +116,7 @@ def negated(filter: Any) -> dict[str, Any]:
 
 def random_filter(rng: np.random.Generator, depth: int = 0) -> dict[str, Any]:
     """A filter of $eq $ne $in $nin under $and and $or."""
-    scalars = (None, 0, 1, "1", True, "", False, "a")
+    scalars: tuple[Any, ...] = (None, 0, 1, "1", True, "", False, "a")
     if depth < 2 and rng.random() < 0.5:
         name = ("$and", "$or")[rng.integers(2)]
         return {name: [random_filter(rng, depth + 1) for _ in range(rng.integers(4))]}
