@@ -228,14 +228,14 @@ class _Judge:
             yield Divergence("CLN-1", "type", name, index, "CloneResult", type(got).__name__)
             return
         rows, shown = [m.id for m in expected.cloned_messages], [m.id for m in got.cloned_messages]
-        if not equal(expected.thread, got.thread):
+        if rows != shown or expected.id_map != got.id_map:
+            yield Divergence("CLN-1", "rows", name, index, expected.id_map, got.id_map)
+        elif not equal(expected.thread, got.thread):
             field = next(
                 f for f in Thread.__struct_fields__ if not equal(getattr(expected.thread, f), getattr(got.thread, f))
             )
             clause = "VAL-4" if spoilt(got.thread.metadata) else "CLN-2"
             yield Divergence(clause, f"thread.{field}", name, index, expected.thread, got.thread)
-        elif rows != shown or expected.id_map != got.id_map:
-            yield Divergence("CLN-1", "rows", name, index, expected.id_map, got.id_map)
         elif not equal(expected.cloned_messages, got.cloned_messages):
             clause = "VAL-4" if any(spoilt(m) for m in got.cloned_messages) else "CLN-1"
             yield Divergence(clause, "messages", name, index, expected.cloned_messages, got.cloned_messages)
