@@ -684,8 +684,10 @@ class Cache:
             self._tune()
         if not self._breadth:
             return None
-        # With few candidates the index has to look at more to meet enough of them.
-        breadth = math.ceil(max(self._breadth, wanted) * len(self.slots) / count)
+        # A graph has to look at no fewer rows than it returns; a list holds many. With few candidates either has to
+        # look at more to meet enough of them.
+        least = max(self._breadth, wanted) if self._is_graph() else self._breadth
+        breadth = math.ceil(least * len(self.slots) / count)
         if self._cost(breadth) >= count:
             return None
         positions: Slots = self.ann.search(query, wanted, params=self._parameters(breadth, selector))[1][0]
