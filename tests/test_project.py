@@ -332,9 +332,10 @@ def test_a_document_names_clauses_that_exist(document: str) -> None:
 
 
 def test_the_matrix_in_the_readme_is_of_these_clauses() -> None:
-    rows = re.findall(r"^([A-Z]{3}-\d+[a-z]?)  +(\S.*?)  +(\S+)  +(\S+)  +(\S+)$", read("README.md"), re.MULTILINE)
+    line = r"^([A-Z]{3}-\d+[a-z]?)  +(\S.*?)  +(\S+)  +(\S+)  +(\S+)  +(\S+)$"
+    rows = re.findall(line, read("README.md"), re.MULTILINE)
     assert [(row[0], row[1]) for row in rows] == [(clause.id, clause.title) for clause in CLAUSES.values()]
-    assert {verdict for row in rows for verdict in row[2:]} == {"pass"}
+    assert {verdict for row in rows for verdict in row[2:]} == {"pass", "unsupported"}
 
 
 def test_the_families_and_levels_in_the_readme_are_these() -> None:
