@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 from memassay.backends.provision import Endpoint, EngineUnavailable
 from memassay.spec.capabilities import Capabilities
-from memassay.spec.protocols import Memory, Runtime
+from memassay.spec.errors import Unsupported
+from memassay.spec.protocols import Memory, Runtime, VectorIndex
 from memassay.spec.reference import Model, State
 from memassay.spec.types import MemoryConfig, RecallResult
 
@@ -42,6 +43,9 @@ class Correct:
         if namespace not in self.states:
             self.opened.append(namespace)
         return Store(self, runtime, config, self.states.setdefault(namespace, State()))
+
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
+        raise Unsupported("vector indices")
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         self.states.pop(namespace, None)
