@@ -68,7 +68,12 @@ def _make(point: EntryPoint) -> Backend:
         raise UnknownBackend(
             f"{point.module!r} has no {point.attr!r}", hint="give module:Factory, a callable without arguments"
         ) from None
-    backend = factory()
+    except SystemExit as error:
+        raise UnknownBackend(f"{point.module!r} ended with {error!r}", hint="a module must only define") from None
+    try:
+        backend = factory()
+    except SystemExit as error:
+        raise UnknownBackend(f"{point.value!r} ended with {error!r}", hint="a factory must only return") from None
     missing = [
         part
         for part in ("name", "capabilities", "version", "open_memory", "drop_namespace")

@@ -121,7 +121,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 backend=backend,
                 endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail)),
                 version=redactor.text(backend.version(endpoint.url)),
-                capabilities=backend.capabilities(endpoint.url),
+                capabilities=_checked(name, backend.capabilities(endpoint.url)),
                 redactor=redactor,
             )
         except EngineUnavailable as error:
@@ -203,3 +203,16 @@ class Namespaces:
             lambda: self._engine.backend.drop_namespace(self._engine.endpoint.url, namespace),
         )
         del self._uses[namespace]
+
+
+def _checked(name: str, capabilities: object) -> Capabilities:
+    """Capabilities that fit together. Raises EngineUnavailable."""
+    if not isinstance(capabilities, Capabilities):
+        raise EngineUnavailable(
+            f"{name}: capabilities() returned {type(capabilities).__name__}", hint="return a Capabilities"
+        )
+    if (capabilities.vectors or capabilities.semantic_recall) and not capabilities.index_types:
+        raise EngineUnavailable(f"{name} declares vectors and no index_types", hint='declare at least ("flat",)')
+    if not capabilities.storage and not capabilities.vectors:
+        raise EngineUnavailable(f"{name} declares neither storage nor vectors", hint="declare what it can do")
+    return capabilities

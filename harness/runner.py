@@ -18,7 +18,7 @@ from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
-from .execution import TIME_LIMIT, execute_in
+from .execution import TIME_LIMIT, TIME_OUT, execute_in
 from .programs import needs
 from .zone import hostile_zone
 
@@ -123,6 +123,8 @@ class _Verification:
         self._emit = emit
         self._error = ""
         self._ran: list[Entry] = []
+        self._derailed: set[str] = set()
+        """Programs in which a call failed that should not have: what came after it put nothing to the test."""
         self._skipped = 0
         self._sightings: dict[Signature, Sighting] = {}
         self._findings: Mapping[Signature, Finding] = {}
@@ -189,6 +191,8 @@ class _Verification:
                 continue
             execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
             self._ran.append(entry)
+            if any(divergence.aspect in ("error", TIME_OUT) for divergence in execution.divergences):
+                self._derailed.add(entry.hash)
             for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
                 self._emit(events.SignatureFound(self._name, signature))
             if any(divergence.crashed for divergence in execution.divergences):
@@ -211,7 +215,7 @@ class _Verification:
         not_run = "" if complete else self.stopped
         if clause.id not in {selected.id for selected in self._plan.selected()}:
             not_run = _unselected(self._plan, clause)
-        counts = verdicts.tally(clause, self._ran)
+        counts = verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in self._derailed))
         return verdicts.of_clause(clause, counts, findings, engine.capabilities, not_run=not_run)
 
 

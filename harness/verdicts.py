@@ -79,11 +79,12 @@ def of_clause(
             findings=list(findings),
         )
 
-    if unsupported(clause, capabilities):
-        return result("unsupported", f"needs the capability {clause.requires}")
+    # First what was found: a store that breaks is not excused by what it lacks.
     for verdict in ("fail", "error", "flaky"):
         if any(finding.verdict == verdict for finding in findings):
             return result(verdict)
+    if unsupported(clause, capabilities):
+        return result("unsupported", f"needs the capability {clause.requires}")
     if not_run:
         return result("not-run", not_run)
     reason = vacuous(counts)

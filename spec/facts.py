@@ -102,8 +102,7 @@ class _Survey:
         if isinstance(outcome, Refused):
             self.refusal(operation, outcome)
         match operation:
-            case ops.Observe():
-                assert isinstance(outcome, Returned)
+            case ops.Observe() if isinstance(outcome, Returned):
                 self.facts |= self.pending
                 self.pending.clear()
                 self.facts |= set(self.order())

@@ -31,6 +31,7 @@ from .program import (
 from .protocols import Memory, Runtime, VectorIndex
 from .types import (
     CloneResult,
+    Hit,
     IndexDescription,
     MemoryConfig,
     Message,
@@ -84,11 +85,15 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Crashed(msgspec.Struct, frozen=True):
-    """The call raised something the specification does not name; during as in Refused."""
+    """The call raised something the specification does not name, or returned what is no value of it.
+
+    during as in Refused; clause is that of a malformed value.
+    """
 
     kind: str
     message: str
     during: str = ""
+    clause: str = ""
 
 
 Outcome = Returned | Refused | Crashed
@@ -170,13 +175,16 @@ class Interpreter:
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Outcome:
         try:
             value = action(*arguments)
+            well_formed(value)
             kept = keep(value)
             spoil(value)
             return Returned(kept)
         except StoreError as error:
             return Refused(error.code, error.message, error.clause, error.also, self._during)
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        except (KeyboardInterrupt, GeneratorExit):
             raise
+        except Malformed as error:
+            return Crashed("Malformed", str(error), self._during, error.clause)
         except BaseException as error:  # noqa: BLE001
             # Whatever an engine's driver raises is an observation; some raise outside Exception.
             return Crashed(type(error).__name__, str(error), self._during)
@@ -260,7 +268,11 @@ class Interpreter:
     def _noted(self, name: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Make one call of an observation, remembering which it is in case it raises."""
         self._during = name
-        return call(*arguments, **options)
+        value = call(*arguments, **options)
+        if not isinstance(value, SHOWS[name]):
+            raise Malformed(f"{name} returned {type(value).__name__}", "")
+        well_formed(value)
+        return value
 
     def _together(self, operation: Together) -> Outcome:
         branches = operation.operations
@@ -294,6 +306,71 @@ def _valid_id(name: object) -> bool:
         return bool(identifier(name, "id"))
     except InvalidRequest:
         return False
+
+
+SHOWS: dict[str, tuple[type[Any], ...]] = {
+    "get_thread": (Thread, type(None)),
+    "recall": (RecallResult,),
+    "list_threads": (ThreadPage,),
+    "semantic_index": (IndexDescription, type(None)),
+    "list_indexes": (list, tuple),
+    "describe_index": (IndexDescription,),
+    "get_vectors": (list, tuple),
+}
+"""What the calls of an observation return."""
+
+
+class Malformed(Exception):
+    """A returned value that is none of the specification's; `clause` is the one it breaks, if it is plain."""
+
+    def __init__(self, message: str, clause: str) -> None:
+        super().__init__(message)
+        self.clause = clause
+
+
+def well_formed(value: Any) -> None:
+    """Raise Malformed for a struct of ours whose fields are not of their types; anything else is judged elsewhere."""
+    match value:
+        case Message() | Thread():
+            texts = [value.id, value.resource_id]
+            texts += [value.thread_id, value.role] if isinstance(value, Message) else [value.title]
+            for text in texts:
+                if type(text) is not str:
+                    raise Malformed(f"{text!a:.60} is a {type(text).__name__}, not a str", "VAL-2")
+            instants = [value.created_at] if isinstance(value, Message) else [value.created_at, value.updated_at]
+            for at in cast("list[object]", instants):
+                if not isinstance(at, datetime) or at.utcoffset() is None:
+                    raise Malformed(f"{at!a:.60} is no aware datetime", "VAL-1")
+            if not isinstance(cast(object, value.metadata), dict):
+                raise Malformed(f"metadata is {value.metadata!a:.60}", "VAL-3")
+            if isinstance(value, Message) and not isinstance(cast(object, value.content), str | list | tuple):
+                raise Malformed(f"content is {value.content!a:.60}", "MSG-0")
+        case RecallResult():
+            _sequence(value.messages, Message, "messages")
+            _sequence(value.hits, Hit, "hits")
+            _counts(value.total, value.has_more)
+        case ThreadPage():
+            _sequence(value.threads, Thread, "threads")
+            _counts(value.total, value.has_more)
+        case list() | tuple():
+            for item in cast("Sequence[Any]", value):
+                well_formed(item)
+        case _:
+            return
+
+
+def _sequence(values: object, kind: type[Any], name: str) -> None:
+    if not isinstance(values, list | tuple):
+        raise Malformed(f"{name} is a {type(values).__name__}, not a tuple or list", "")
+    for item in cast("Sequence[object]", values):
+        if not isinstance(item, kind):
+            raise Malformed(f"{name} holds a {type(item).__name__}, not a {kind.__name__}", "")
+        well_formed(item)
+
+
+def _counts(total: object, has_more: object) -> None:
+    if type(total) is not int or type(has_more) is not bool:
+        raise Malformed(f"total is {total!a:.60}, has_more {has_more!a:.60}", "ORD-5")
 
 
 def keep(value: Any) -> Any:

@@ -249,6 +249,8 @@ class _Judge:
 
     def error_clause(self, operation: ops.Operation, expected: Outcome, got: Outcome) -> str:
         """The clause that decides whether this call is refused."""
+        if isinstance(got, Crashed) and got.clause:
+            return got.clause
         if isinstance(expected, Refused):
             return expected.clause
         if operation.target == "index":

@@ -291,3 +291,34 @@ class Incomplete:
 
 def broken() -> None:
     raise ValueError("this factory does not work")
+
+
+class Unopenable(Correct):
+    """Opens no client."""
+
+    name = "unopenable"
+
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
+        raise RuntimeError("cannot be opened")
+
+
+class Exiting(Correct):
+    """Ends the process, or tries to."""
+
+    name = "exiting"
+
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        raise SystemExit(0)
+
+
+class Odd(Correct):
+    """Returns what is no RecallResult."""
+
+    name = "odd"
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        return self.value

@@ -303,3 +303,17 @@ def test_no_secret_reaches_the_result(hold: Hold) -> None:
 def test_the_same_run_gives_the_same_cases(hold: Hold) -> None:
     first, second = (findings(hold(fakes.Miscounting(), PROGRAMS)) for _ in range(2))
     assert [encode(finding.case) for finding in first] == [encode(finding.case) for finding in second]
+
+
+def test_a_program_that_derails_puts_no_other_clause_to_the_test(hold: Hold) -> None:
+    result = only(hold(fakes.Unopenable(), [page(2, i) for i in range(9)], clauses=["ORD-3"]))
+    assert (result.clauses["ORD-3"].verdict, result.clauses["ORD-3"].applicable) == ("vacuous", 0)
+
+
+def test_a_store_that_exits_is_an_error(hold: Hold) -> None:
+    assert [finding.verdict for finding in findings(hold(fakes.Exiting(), PROGRAMS))] == ["error"]
+
+
+@pytest.mark.parametrize("value", [None, {"messages": []}, iter(())], ids=["None", "dict", "iterator"])
+def test_what_is_no_result_fails(hold: Hold, value: object) -> None:
+    assert [finding.verdict for finding in findings(hold(fakes.Odd(value), PROGRAMS))] == ["fail"]
