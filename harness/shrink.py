@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..spec.forms import FormError
+from ..spec.forms import TAGS, FormError
 from ..spec.interpreter import START
 from ..spec.program import Program
 from .programs import check_forms
@@ -99,7 +99,7 @@ class _Search:
 
     def values(self) -> bool:
         """Fewer and plainer values, from the last operation to the first."""
-        changed = False
+        changed = self.first(("embedder",), iter([0] if self.tree.get("embedder") else []))
         for path in [("options",), *(("operations", i) for i in reversed(range(len(self.tree["operations"]))))]:
             if get(self.tree, path) is not None:
                 changed |= self.simplify(path)
@@ -119,7 +119,7 @@ class _Search:
 
     def object(self, path: Path, value: dict[str, Json]) -> bool:
         tag = next(iter(value), "")
-        if tag.startswith("$"):
+        if tag in TAGS:
             return self.symbolic(path, tag, value[tag])
         changed = False
         for key in reversed(value):

@@ -14,6 +14,7 @@ from memassay.spec.program import (
     DeleteMessages,
     Observe,
     Program,
+    QueryVectors,
     Recall,
     Reopen,
     SaveMessages,
@@ -239,3 +240,22 @@ def test_a_tree_without_a_required_field_is_no_program() -> None:
 def test_a_branch_with_an_unreadable_form_is_no_program() -> None:
     branch = {"op": "save_messages", "messages": [{"id": "m"}]}
     assert read({"operations": [{"op": "together", "operations": [branch]}]}) is None
+
+
+def test_an_embedder_that_matters_not_is_dropped() -> None:
+    program = msgspec.structs.replace(LONG, embedder=3)
+    assert shrink(program, lambda candidate: len(candidate.operations) > 2).program.embedder == 0
+
+
+def test_the_branches_of_an_operator_filter_are_dropped() -> None:
+    where = {"$or": [{"k": 1}, {"n": {"$gt": 1}}, {"s": "x"}]}
+    program = Program((QueryVectors(index="i", vector=[1], filter=where),))
+
+    def fails(candidate: Program) -> bool:
+        return any(
+            isinstance(operation, QueryVectors) and "$gt" in str(operation) for operation in candidate.operations
+        )
+
+    (operation,) = shrink(program, fails).program.operations
+    assert isinstance(operation, QueryVectors)
+    assert str(operation).count("{") <= 3
