@@ -168,3 +168,94 @@ def decode_case(data: bytes) -> Case:
 def decode_result(data: bytes) -> Result:
     """A result. Raises msgspec.DecodeError or ValidationError when it is none."""
     return msgspec.json.decode(data, type=Result)
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """What one seed's programs did to a mutant.
+
+    blamed: the first clause of the mutant's own family that failed; None when it survived.
+    programs, seconds: how many programs it took to that failure, and how long they ran. Only programs that exercise
+        the family are run, as `verify --clause FAMILY` runs them.
+    operations: of the program that showed it, made small; minimal: whether the shrinker came to its end.
+    failing: every clause that failed in the programs of the matrix, with in how many of them; `matrix` is how many
+        programs that were.
+    """
+
+    seed: int
+    blamed: str | None
+    programs: int
+    seconds: float
+    operations: int
+    minimal: bool
+    failing: dict[str, int]
+    matrix: int
+
+
+class MutantResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A store with one fault, and what caught it; `obstacle` says why it could not be laid over the engine.
+
+    also: clauses of other families that its fault may show in, said beforehand.
+    """
+
+    id: str
+    clause: str
+    report: str
+    description: str
+    also: list[str]
+    obstacle: str
+    kills: list[Kill]
+
+    @property
+    def survives(self) -> bool:
+        """Whether no seed's programs blamed it on its own family."""
+        return not self.obstacle and all(kill.blamed is None for kill in self.kills)
+
+    @property
+    def failing(self) -> list[str]:
+        """The clauses that failed, whatever the seed."""
+        return list(dict.fromkeys(clause for kill in self.kills for clause in kill.failing))
+
+    @property
+    def stray(self) -> list[str]:
+        """Those neither of its family nor said beforehand."""
+        family = self.clause.partition("-")[0]
+        return [clause for clause in self.failing if clause.partition("-")[0] != family and clause not in self.also]
+
+
+class KillSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a kill matrix; medians are None without a mutant that was killed.
+
+    run: mutants that were put to the test. blamed_well: killed mutants without a stray clause.
+    operations are of shrunk programs, except of those `heavy` mutants whose programs are about hundreds of calls.
+    """
+
+    mutants: int
+    run: int
+    killed: int
+    survivors: list[str]
+    blamed_well: int
+    median_clauses: float | None
+    median_operations: float | None
+    most_operations: int | None
+    median_seconds: float | None
+    heavy: list[str]
+
+
+class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
+    """What the suite catches: mutants by failing clauses. Everything but times is comparable between runs.
+
+    over: the backend that the mutants were laid over; "" for the model.
+    """
+
+    version: Literal[1] = 1
+    memassay: str
+    python: str
+    hypothesis: str
+    level: Level
+    seeds: list[int]
+    over: str
+    engine: str
+    interrupted: bool
+    seconds: float
+    summary: KillSummary
+    mutants: list[MutantResult]
