@@ -140,36 +140,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     alike: bool
 
 
-def version_of(distribution: str) -> str:
-    """An installed distribution's version."""
-    return version(distribution)
-
-
-def own_version() -> str:
-    """memassay's version."""
-    return version_of("memassay")
-
-
-def schema(kind: type[Case] | type[Result]) -> dict[str, Any]:
-    """The JSON schema (2020-12) of an artefact."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
-
-
-def encode(artefact: Case | Result) -> bytes:
-    """Readable JSON; equal artefacts give equal bytes."""
-    return msgspec.json.format(msgspec.json.encode(artefact), indent=2) + b"\n"
-
-
-def decode_case(data: bytes) -> Case:
-    """A case file. Raises msgspec.DecodeError or ValidationError when it is none."""
-    return msgspec.json.decode(data, type=Case)
-
-
-def decode_result(data: bytes) -> Result:
-    """A result. Raises msgspec.DecodeError or ValidationError when it is none."""
-    return msgspec.json.decode(data, type=Result)
-
-
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
     """What one seed's programs did to a mutant.
 
@@ -259,3 +229,41 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     summary: KillSummary
     mutants: list[MutantResult]
+
+
+KINDS: dict[str, type[Case] | type[Result] | type[KillMatrix]] = {
+    "case": Case,
+    "result": Result,
+    "mutants": KillMatrix,
+}
+"""By the name under which `memassay schema` knows them."""
+
+
+def version_of(distribution: str) -> str:
+    """An installed distribution's version."""
+    return version(distribution)
+
+
+def own_version() -> str:
+    """memassay's version."""
+    return version_of("memassay")
+
+
+def schema(kind: type[Case] | type[Result] | type[KillMatrix]) -> dict[str, Any]:
+    """The JSON schema (2020-12) of an artefact."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+
+
+def encode(artefact: Case | Result | KillMatrix) -> bytes:
+    """Readable JSON; equal artefacts give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(artefact), indent=2) + b"\n"
+
+
+def decode_case(data: bytes) -> Case:
+    """A case file. Raises msgspec.DecodeError or ValidationError when it is none."""
+    return msgspec.json.decode(data, type=Case)
+
+
+def decode_result(data: bytes) -> Result:
+    """A result. Raises msgspec.DecodeError or ValidationError when it is none."""
+    return msgspec.json.decode(data, type=Result)

@@ -292,7 +292,9 @@ def _sample(mutant: Mutant, entries: Sequence[Entry], number: int) -> list[Entry
         entry
         for entry in entries
         if entry.scenario not in HEAVY
-        and any(operation.target == mutant.half for operation in entry.program.operations if operation.role != "control")
+        and any(
+            operation.target == mutant.half for operation in entry.program.operations if operation.role != "control"
+        )
     )
     return [entry for entry, _ in zip(usable, range(number), strict=False)]
 

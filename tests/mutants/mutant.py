@@ -49,7 +49,8 @@ class Mutant:
     @property
     def also(self) -> tuple[str, ...]:
         """The clauses of other families, at most three, that the fault may show in beside its own family."""
-        return blame.ALSO.get(self.id, blame.ALSO.get(self.clause, ()))
+        names = (self.id, self.clause, self.family)
+        return next((blame.ALSO[name] for name in names if name in blame.ALSO), ())
 
     @property
     def obstacle(self) -> str:
