@@ -26,6 +26,7 @@ Exit codes:
   1  clauses fail (flaky and error included)
   2  the command line is wrong
   3  an engine could not be started, or died
+  4  known failures are stale or expired
   6  inconclusive: clauses are vacuous or were not run
   130  interrupted; what is shown is partial"""
 

@@ -78,6 +78,22 @@ class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding] = []
 
 
+class KnownResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A known failure that was declared, and in how many programs it was met.
+
+    stale: it no longer fails, though its clause was put to the test. not judged: the run asked too little to tell.
+    """
+
+    clause: str
+    signature: str
+    versions: str
+    reason: str
+    url: str
+    expires: str
+    status: Literal["met", "stale", "expired", "not judged"]
+    programs: int
+
+
 class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     """One backend's part. `error` says why its engine did not start, or died; `programs` is how many ran."""
 
@@ -91,6 +107,7 @@ class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     """Programs that need a capability which the backend does not declare."""
     error: str = ""
     clauses: dict[str, ClauseResult] = {}
+    known: list[KnownResult] = []
 
 
 class Corpus(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +119,8 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
     """How many were asked for; None is the level's own number."""
     programs: int
     hash: str
+    cases: int = 0
+    """Programs of case files that were run before these."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,20 @@ from ..backends.provision import EngineUnavailable
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, by_family
-from . import artefact, budget, cases, command_mutants, corpus, doctor, exits, results, runner, scaffold
+from . import (
+    artefact,
+    budget,
+    cases,
+    command_known,
+    command_mutants,
+    corpus,
+    doctor,
+    exits,
+    known,
+    results,
+    runner,
+    scaffold,
+)
 from .arguments import (
     Backends,
     Output,
@@ -114,11 +127,19 @@ def verify(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     cases_folder: Annotated[
-        Path, typer.Option("--cases", metavar="DIR", help="Where failures leave their case files.")
+        Path,
+        typer.Option(
+            "--cases", metavar="DIR", help="Where failures leave their case files; those there are run first."
+        ),
     ] = cases.DEFAULT_FOLDER,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Declare in memassay.toml what fails now."),
+    ] = False,
 ) -> None:
     """See the help above."""
     with user_errors():
+        declared = known.read()
         plan = runner.Plan(
             targets=_targets(backends),
             level=_level(level),
@@ -126,6 +147,7 @@ def verify(
             method=provision,
             urls=_urls(url or []),
             fail_fast=fail_fast,
+            known=declared.known,
         )
         for target in plan.targets:
             # An engine that cannot be had is reported later, in the backend's own column.
@@ -146,6 +168,8 @@ def verify(
             out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
         with Display(out) as display:
             programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+            given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
+            programs = corpus.with_cases(programs, cases.programs([declared.cases, given]))
             result = runner.verify(plan, programs, display)
         result = cases.keep(result, cases_folder)
         if json_file is not None:
@@ -153,6 +177,9 @@ def verify(
         if junit_file is not None:
             junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
         _report(result, out, cases_folder)
+        if accept:
+            entries = known.accept(result, known.FILE, plan.today)
+            out.print(Text(f"{known.FILE}: {entries} failures declared; say there why they fail"), soft_wrap=True)
         raise typer.Exit(exits.of(result))
 
 
@@ -161,6 +188,7 @@ def _report(result: Result, out: Console, cases_folder: Path) -> None:
     terminal.matrix(result, out)
     out.print()
     terminal.failures(result, out, cases_folder.as_posix())
+    terminal.known(result, out)
     terminal.inconclusive(result, out)
     terminal.summary(result, out)
 
@@ -369,5 +397,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants,):
+for _command in (command_mutants, command_known):
     _command.register(app)
