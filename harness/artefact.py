@@ -250,10 +250,62 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     mutants: list[MutantResult]
 
 
-KINDS: dict[str, type[Case] | type[Result] | type[KillMatrix]] = {
+class VerdictChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A clause with another verdict than before. loss: it passed and does not, or did not fail and does."""
+
+    clause: str
+    before: Verdict
+    after: Verdict
+    loss: bool
+
+
+class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A counterexample that is only in one of the results; known ones are no loss when they come."""
+
+    signature: Signature
+    change: Literal["came", "went"]
+    verdict: Verdict
+    program: Program
+    loss: bool
+
+
+class BackendDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed on one backend. `gone`: it is only in the first result, which is a loss."""
+
+    before: str
+    after: str
+    engine_before: str
+    engine_after: str
+    gone: bool
+    verdicts: list[VerdictChange]
+    cases: list[CaseChange]
+
+    @property
+    def losses(self) -> int:
+        """How many changes are losses."""
+        return self.gone + sum(change.loss for change in self.verdicts) + sum(change.loss for change in self.cases)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from one result to another.
+
+    notes: why they are not alike in what they asked. compared: clauses asked for in both.
+    """
+
+    version: Literal[1] = 1
+    memassay: str
+    notes: list[str]
+    compared: list[str]
+    losses: int
+    backends: list[BackendDifference]
+
+
+Artefact = Case | Result | KillMatrix | Difference
+KINDS: dict[str, type[Artefact]] = {
     "case": Case,
     "result": Result,
     "mutants": KillMatrix,
+    "difference": Difference,
 }
 """By the name under which `memassay schema` knows them."""
 
@@ -268,12 +320,12 @@ def own_version() -> str:
     return version_of("memassay")
 
 
-def schema(kind: type[Case] | type[Result] | type[KillMatrix]) -> dict[str, Any]:
+def schema(kind: type[Artefact]) -> dict[str, Any]:
     """The JSON schema (2020-12) of an artefact."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
 
 
-def encode(artefact: Case | Result | KillMatrix) -> bytes:
+def encode(artefact: Artefact) -> bytes:
     """Readable JSON; equal artefacts give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(artefact), indent=2) + b"\n"
 

@@ -25,6 +25,7 @@ from . import (
     artefact,
     budget,
     cases,
+    command_diff,
     command_known,
     command_mutants,
     corpus,
@@ -360,7 +361,7 @@ def doctor_command() -> None:
 
 
 @app.command(
-    help="""Print the JSON schema of an artefact: case files, results, kill matrices.
+    help="""Print the JSON schema of an artefact: case files, results, kill matrices, differences.
 
 \b
 Examples:
@@ -397,5 +398,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known):
+for _command in (command_mutants, command_known, command_diff):
     _command.register(app)
