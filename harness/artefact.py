@@ -54,6 +54,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     minimal: bool
 
 
+class Cause(msgspec.Struct, frozen=True):
+    """The smallest aspect without which a deviation vanishes, and the family of clauses that it is about."""
+
+    without: str
+    family: str
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One signature on one backend: how many programs of the search showed it, and the smallest found."""
 
@@ -62,6 +69,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     file: str | None = None
     """The case file's path relative to where cases are written; None when none was."""
+    cause: Cause | None = None
+    """What the program cannot do without; None when it was not made small, or is small enough to see."""
 
 
 class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +112,8 @@ class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     capabilities: Capabilities | None = None
     programs: int = 0
+    hostile: int = 0
+    """How many of the operations that ran carried hostile ids, keys, names or values."""
     skipped: int = 0
     """Programs that need a capability which the backend does not declare."""
     error: str = ""

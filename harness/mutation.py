@@ -41,8 +41,12 @@ GROUP = "memassay.mutants"
 HEAVY = {"window": "ORD-3b", "approximate": "VEC-5"}
 """Scenarios whose programs take seconds, each with the only clause whose mutants run them."""
 
-ON_MODEL, ON_ENGINE = 300, 30
+ON_MODEL, ON_ENGINE = 300, 8
 """Programs of the matrix, by default: on the model, and on an engine, where they take longer."""
+
+
+SHRINK_ON_ENGINE = 1.0
+"""Seconds for making a program small on an engine: how small it gets is measured on the model."""
 
 
 class Mutant(Protocol):
@@ -266,7 +270,8 @@ class Examiner:
         best = short if fails(short) else entry.program
         if entry.scenario in HEAVY:
             return best, False
-        deadline = time.monotonic() + self._plan.shrink_seconds
+        seconds = self._plan.shrink_seconds if self._plan.engine is None else SHRINK_ON_ENGINE
+        deadline = time.monotonic() + seconds
         shrunk = shrink(
             best,
             fails,

@@ -13,6 +13,7 @@ from ..backends.provision import EngineUnavailable
 from ..spec.clauses import CLAUSES, Clause, Level, select
 from ..spec.divergence import Signature
 from ..spec.protocols import Backend
+from ..spec.strategies.injection import hostile
 from . import artefact, events, known, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
@@ -162,6 +163,7 @@ class _Verification:
             detail=engine.endpoint.detail,
             capabilities=engine.capabilities,
             programs=len(self._ran),
+            hostile=sum(hostile(entry.program) for entry in self._ran),
             skipped=self._skipped,
             error=self._error,
             clauses=clauses,

@@ -119,6 +119,7 @@ def summary_line(result: Result, backend: BackendResult) -> str:
     rest = [f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "pass"]
     ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
     skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
+    skipped += f", {count(backend.hostile, 'hostile operation')}" if backend.hostile else ""
     line = f"{backend.name}: {verdicts['pass']} of {len(shown)} clauses pass"
     return (
         line
