@@ -1,4 +1,4 @@
-"""The command line: `memassay verify`, `clauses`, `replay`, `report`, `run`, `doctor`, `schema`, `new-adapter`."""
+"""The command line: `memassay verify` and the commands around it; some register themselves from files of their own."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from . import (
     command_diff,
     command_known,
     command_mutants,
+    command_shrink,
     corpus,
     doctor,
     exits,
@@ -398,5 +399,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff):
+for _command in (command_mutants, command_known, command_diff, command_shrink):
     _command.register(app)
