@@ -34,12 +34,7 @@ ARROWS = {
 }
 """What each component may import: whole components, or single modules."""
 
-COMPOSITION = {
-    f"harness.{name}": {"reports"} for name in ("cli", "command_mutants", "command_diff", "command_shrink")
-}
-    name: {"reports"}
-    for name in ("harness.cli", "harness.command_mutants", "harness.command_diff", "harness.command_shrink")
-}
+COMPOSITION = {f"harness.{name}": {"reports"} for name in ("cli", "command_mutants", "command_diff", "command_shrink")}
 """Modules that put components together, and what else they may import."""
 
 IO_MODULES = {
