@@ -52,6 +52,10 @@ def command(
     seed: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Which programs are generated; may be repeated.")
     ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many programs are generated, instead of the level's own number."),
+    ] = None,
     programs: Annotated[
         int | None, typer.Option(metavar="N", help="Programs that every mutant runs, killed or not, for the matrix.")
     ] = None,
@@ -65,7 +69,7 @@ def command(
     with user_errors(), ExitStack() as stack:
         mutants = mutation.load(family or ())
         wanted = level_of(level)
-        for option, value in (("--jobs", jobs), ("--programs", programs)):
+        for option, value in (("--jobs", jobs), ("--programs", programs), ("--examples", examples)):
             if value is not None and value < 1:
                 raise UsageProblem(f"{option} is {value}", hint="give at least 1")
         targets = targets_of([over] if over else [])
@@ -81,7 +85,7 @@ def command(
         display = stack.enter_context(Display(out))
         corpora: dict[int, tuple[Entry, ...]] = {}
         for number in dict.fromkeys(seed or [0]):
-            corpora[number] = corpus.build(wanted, number, progress=display.generating).entries
+            corpora[number] = corpus.build(wanted, number, examples, progress=display.generating).entries
         display.close()
         plan = mutation.Plan(
             mutants=mutants,
