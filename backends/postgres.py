@@ -74,7 +74,7 @@ from .postgres_embeddings import Embedding, Embeddings, embedded
 from .postgres_index import PostgresIndex
 from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
-from .provision.postgres import EmbeddedPostgres, GivenPostgres
+from .provision.postgres import CONTAINER, EmbeddedPostgres, GivenPostgres
 
 T = TypeVar("T")
 
@@ -143,7 +143,11 @@ class PostgresBackend:
     """
 
     name = "postgres"
-    provisioners: ClassVar[Provisioners] = {"url": GivenPostgres(), "embedded": EmbeddedPostgres()}
+    provisioners: ClassVar[Provisioners] = {
+        "url": GivenPostgres(),
+        "docker": CONTAINER,
+        "embedded": EmbeddedPostgres(),
+    }
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
