@@ -117,6 +117,7 @@ CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, cr
 """
     + INDEXES
 )
+PREFIX = "memassay_"
 MARK = "memassay, layout 2"
 """The comment on our schemas: what does not carry it is not ours and is neither opened nor dropped."""
 
@@ -192,6 +193,12 @@ class PostgresBackend:
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
             if _ours(connection, schema):
                 connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+
+    def namespaces(self, url: str) -> tuple[str, ...]:
+        """The namespaces in the database. ConfigurationError when a schema has such a name and is not ours."""
+        with _connect(url) as connection:
+            found = connection.execute("SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (PREFIX,))
+            return tuple(name.removeprefix(PREFIX) for (name,) in found.fetchall() if _ours(connection, name))
 
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace, which keeps its tables; nothing happens when there is none."""
@@ -1054,7 +1061,7 @@ def _one(connection: Connection, statement: LiteralString, *parameters: str) -> 
 def _schema(namespace: str) -> str:
     if not re.fullmatch("[a-z][a-z0-9_]{0,39}", namespace):
         raise InvalidRequest(f"namespace is {show(namespace)}", hint="use [a-z][a-z0-9_]{0,39}")
-    return f"memassay_{namespace}"
+    return PREFIX + namespace
 
 
 def _ours(connection: Connection, schema: str) -> bool:

@@ -1,12 +1,11 @@
-"""The command line: `memassay verify`, `clauses`, `replay`, `report`, `run`, `doctor`, `schema`, `new-adapter`."""
+"""The command line: `memassay verify`, `clauses`, `replay`, `report`, `run`, `doctor`, `fetch`, `clean`, …."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -17,12 +16,14 @@ from platformdirs import user_cache_path
 from rich.console import Console
 from rich.text import Text
 
-from ..backends.provision import EngineUnavailable
+from ..backends.provision import EngineUnavailable, interruption
+from ..backends.provision import settings as current
+from ..backends.provision.settings import HEAP, Settings
 from ..backends.registry import UnknownBackend, find
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from . import artefact, budget, cases, corpus, doctor, exits, results, runner, scaffold
+from . import artefact, budget, cases, cleaning, corpus, doctor, exits, fetching, results, runner, scaffold, settings
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
 from .execution import execute
@@ -60,8 +61,8 @@ class Output(Console):
 
 
 def main() -> None:
-    """Run the command line; a termination is treated like Ctrl-C, so that engines are stopped."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Run the command line; a termination and a hang-up are treated like Ctrl-C, so that engines are stopped."""
+    interruption.listen()
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
     try:
         app(prog_name="memassay")
@@ -118,6 +119,27 @@ Urls = Annotated[
 ]
 
 
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--image", metavar="BACKEND=IMAGE", help="What docker runs; or set MEMASSAY_<BACKEND>_IMAGE."),
+]
+Homes = Annotated[
+    list[str] | None,
+    typer.Option("--home", metavar="BACKEND=DIR", help="An unpacked server to run; or set MEMASSAY_<BACKEND>_HOME."),
+]
+Heap = Annotated[str, typer.Option(metavar="SIZE", help="The heap of servers in Java.")]
+
+
+@contextmanager
+def engines(
+    url: list[str] | None, image: list[str] | None = None, home: list[str] | None = None, heap: str = HEAP
+) -> Generator[Settings]:
+    """What was chosen about engines, for as long as the command runs. Raises UsageProblem."""
+    chosen = settings.gather(urls=url or (), images=image or (), homes=home or (), heap=heap)
+    with current.use(chosen):
+        yield chosen
+
+
 def _help(text: str) -> dict[str, Any]:
     return {"help": text, "epilog": EXIT_CODES}
 
@@ -151,6 +173,9 @@ def verify(
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     cases_folder: Annotated[
@@ -158,13 +183,13 @@ def verify(
     ] = cases.DEFAULT_FOLDER,
 ) -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(url, image, home, heap) as chosen:
         plan = runner.Plan(
             targets=_targets(backends),
             level=_level(level),
             clauses=_clauses(clause or [], _level(level)),
             method=provision,
-            urls=_urls(url or []),
+            urls=chosen.options.urls,
             fail_fast=fail_fast,
         )
         for target in plan.targets:
@@ -247,23 +272,25 @@ def replay(
     ] = None,
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
 ) -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(url, image, home, heap) as chosen:
         read = [(path, cases.read(path)) for path in cases.files(paths)]
         names = on or list(dict.fromkeys(case.found.backend for _, case in read))
         targets = _targets(names)
-        urls = _urls(url or [])
         out = Output()
         codes: set[Exit] = set()
         for target in targets:
             own = [(path, case) for path, case in read if on or case.found.backend == target.name]
-            codes.add(_replay_on(target, own, provision, urls, out))
+            codes.add(_replay_on(target, own, provision, chosen.options.urls, out))
         raise typer.Exit(max(codes))
 
 
 def _replay_on(
-    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: dict[str, str], out: Console
+    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: Mapping[str, str], out: Console
 ) -> Exit:
     code = Exit.CONFORMS
     try:
@@ -336,14 +363,17 @@ def run(
     on: Annotated[str, typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory.")],
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
 ) -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(url, image, home, heap) as chosen:
         program = cases.read_program(file)
         (target,) = _targets([on])
         with (
             hostile_zone(),
-            start(target.name, target.backend, provision, _urls(url or [])) as engine,
+            start(target.name, target.backend, provision, chosen.options.urls) as engine,
             Namespaces(engine) as namespaces,
             namespaces.fresh() as namespace,
         ):
@@ -362,13 +392,53 @@ Examples:
 )
 def doctor_command() -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(None):
         out = Output()
         for check in doctor.checks():
             mark, style = ("missing", "yellow") if check.missing else ("ok", "green")
             out.print(Text.assemble((f"{mark:8}", style), f"{check.subject}: {check.what}"), soft_wrap=True)
             if check.missing:
                 out.print(Text(f"        {check.missing}"), soft_wrap=True)
+
+
+@app.command(
+    name="fetch",
+    **_help(
+        """Download and unpack servers that have no package, once, for `--provision embedded`; says their licences.
+
+\b
+Examples:
+  memassay fetch opensearch
+"""
+    ),
+)
+def fetch_command(backends: Backends) -> None:
+    """See the help above."""
+    with user_errors(), engines(None):
+        out = Output()
+        for target in _targets(backends):
+            fetching.fetch(target.name, target.backend, out)
+
+
+@app.command(
+    name="clean",
+    **_help(
+        """Remove from servers of yours what runs of memassay left there, and nothing else.
+
+\b
+Examples:
+  memassay clean --url postgres=postgresql://me@host/db
+"""
+    ),
+)
+def clean_command(url: Urls = None) -> None:
+    """See the help above."""
+    with user_errors(), engines(url) as chosen:
+        out = Output()
+        if not chosen.options.urls:
+            raise UsageProblem("there is no --url", hint="say which server: --url BACKEND=URL")
+        for target in _targets(list(chosen.options.urls)):
+            cleaning.clean(target.name, target.backend, chosen.options.urls[target.name], out)
 
 
 @app.command(
@@ -450,16 +520,6 @@ def _clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
         if not select(level, [name]):
             raise UsageProblem(f"{name} is beyond level {level}", hint="raise --level")
     return tuple(dict.fromkeys(names))
-
-
-def _urls(given: Sequence[str]) -> dict[str, str]:
-    urls: dict[str, str] = {}
-    for item in given:
-        backend, equals, url = item.partition("=")
-        if not (backend and equals and url):
-            raise UsageProblem("a --url is not BACKEND=URL", hint="e.g. --url postgres=postgresql://me@host/db")
-        urls[backend] = url
-    return urls
 
 
 def _writable(path: Path) -> None:

@@ -14,7 +14,7 @@ from ..spec.program import Program
 from . import artefact, events, verdicts
 from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
-from .execution import TIME_OUT, Execution, execute, execute_in
+from .execution import TIME_OUT, Execution, check_alive, execute, execute_in
 from .plain import side_by_side
 from .programs import cut
 from .shrink import MAX_RUNS, shrink
@@ -156,8 +156,7 @@ class Settler:
 
     def _match(self, execution: Execution, wanted: Divergence) -> Sighting | None:
         """The wanted finding, if the execution shows it, in the program as it was run."""
-        if any(divergence.crashed for divergence in execution.divergences):
-            self._engine.check()
+        check_alive(self._engine, execution)
         shown = find(execution.divergences, wanted, self._reported)
         return None if shown is None else Sighting(execution.program, shown, set())
 

@@ -6,9 +6,11 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
+from ..backends.provision import containers
 from ..backends.registry import UnknownBackend, find, names
 from .artefact import own_version, version_of
 from .engine import methods, variable
@@ -30,6 +32,7 @@ def checks() -> Iterator[Check]:
     yield Check("hypothesis", version_of("hypothesis"))
     yield _zone()
     yield _limits()
+    yield Check("docker", "a daemon", containers.daemon() or "")
     for name in names():
         yield from _backend(name)
 
@@ -62,4 +65,5 @@ def _backend(name: str) -> Iterator[Check]:
         if method == "url":
             yield Check(name, f"url: yours, by --url {name}=... or {variable(name)}", way.missing() or "")
         else:
-            yield Check(name, method, way.missing() or "")
+            runs = cast("str", getattr(way, "runs", ""))
+            yield Check(name, f"{method}: {runs}" if runs else method, way.missing() or "")

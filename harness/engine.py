@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.provision.settings import current, variable
 from ..spec.capabilities import Capabilities
 from ..spec.protocols import Backend
 from .exits import UsageProblem
@@ -28,6 +27,10 @@ USES = 50
 
 PATIENCE = 60.0
 """Seconds a namespace may take to be emptied or dropped."""
+
+
+Lister = Callable[[str], Iterable[str]]
+"""Lists the namespaces on a server; raises when something there only looks like one."""
 
 
 class EngineFailed(Exception):
@@ -62,17 +65,25 @@ def methods(backend: Backend) -> Mapping[str, Provisioner]:
 
 
 def url_for(name: str, backend: Backend, urls: Mapping[str, str]) -> str | None:
-    """The URL given by `--url`, or by the environment: MEMASSAY_<BACKEND>_URL."""
-    return urls.get(name) or urls.get(backend.name) or os.environ.get(variable(backend.name))
+    """The URL given by `--url`, by the environment (MEMASSAY_<BACKEND>_URL), or in memassay.toml."""
+    return urls.get(name) or urls.get(backend.name) or current().url(backend.name)
 
 
-def variable(backend: str) -> str:
-    """The environment variable that holds a backend's URL."""
-    return f"MEMASSAY_{re.sub(r'[^A-Za-z0-9]+', '_', backend).strip('_').upper()}_URL"
+def lister(backend: Backend) -> Lister | None:
+    """The backend's optional `namespaces(url)`."""
+    return cast("Lister | None", getattr(backend, "namespaces", None))
 
 
-def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisioner | None]:
-    """The method `--provision` means, and its provisioner; none for a backend that needs no engine.
+class Choice(NamedTuple):
+    """A way to get an engine; none for a backend that needs no engine. `why` says what `auto` could not do instead."""
+
+    method: str
+    way: Provisioner | None
+    why: str = ""
+
+
+def choose(backend: Backend, method: str, url: str | None) -> Choice:
+    """The way that `--provision` means.
 
     `auto`: a given URL, else the first way that can be gone here. Raises EngineUnavailable, UsageProblem.
     """
@@ -82,7 +93,7 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
             raise UsageProblem(
                 f"{backend.name} needs no engine, so there is no way {method!r}", hint="drop --provision"
             )
-        return ("url" if url else "in process"), None
+        return Choice("url" if url else "in process", None)
     if method != AUTO:
         if method not in ways:
             raise UsageProblem(f"{backend.name} cannot be had by {method!r}", hint="use " + ", ".join([AUTO, *ways]))
@@ -91,23 +102,25 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
                 f"there is no URL for {backend.name}",
                 hint=f"give --url {backend.name}=… or set {variable(backend.name)}",
             )
-        return method, ways[method]
+        return Choice(method, ways[method])
     if url and "url" in ways:
-        return "url", ways["url"]
+        return Choice("url", ways["url"])
     reasons: list[str] = []
     for name, way in ways.items():
-        missing = "no URL was given" if name == "url" else way.missing()
+        if name == "url":
+            continue
+        missing = way.missing()
         if missing is None:
-            return name, way
+            return Choice(name, way, "; ".join(reasons))
         reasons.append(f"{name}: {missing}")
-    raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join(reasons))
+    raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join([*reasons, "url: none was given"]))
 
 
 @contextmanager
 def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> Generator[Engine]:
     """Start or reach the engine; leaving stops what was started. Raises EngineUnavailable, UsageProblem."""
     url = url_for(name, backend, urls)
-    chosen, way = choose(backend, method, url)
+    chosen, way, why = choose(backend, method, url)
     redactor = Redactor([url] if url else [])
     with ExitStack() as stack:
         try:
@@ -117,9 +130,11 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 else stack.enter_context(way.start(url if chosen == "url" else None))
             )
             redactor = Redactor([url or "", endpoint.url])
+            if endpoint.method == "url" and (listed := lister(backend)) is not None:
+                listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail)),
+                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail), passed_over=why),
                 version=redactor.text(backend.version(endpoint.url)),
                 capabilities=_checked(name, backend.capabilities(endpoint.url)),
                 redactor=redactor,

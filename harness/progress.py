@@ -68,6 +68,10 @@ class Display:
         """How far the corpus is."""
         self(events.CorpusGrew(done, of))
 
+    def working(self, what: str, done: int, of: int) -> None:
+        """How far something else is: `done` of `of`."""
+        self._bar.update(what, done, of, "")
+
     def _say(self, line: str) -> None:
         self._console.print(Text(line, style="dim"), soft_wrap=True)
 

@@ -18,7 +18,7 @@ from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
-from .execution import TIME_LIMIT, TIME_OUT, execute_in
+from .execution import TIME_LIMIT, TIME_OUT, check_alive, execute_in, in_flight
 from .programs import needs
 from .zone import hostile_zone
 
@@ -137,6 +137,8 @@ class _Verification:
             with start(self._name, self._backend, self._plan.method, self._plan.urls) as engine:
                 endpoint = engine.endpoint
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
+                if endpoint.passed_over:
+                    self._emit(events.Notice(self._name, f"{endpoint.method}, as {endpoint.passed_over}"))
                 self._entries = surveyed(self._entries, engine.capabilities)
                 self._on(engine)
         except EngineUnavailable as error:
@@ -195,11 +197,11 @@ class _Verification:
                 self._derailed.add(entry.hash)
             for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
                 self._emit(events.SignatureFound(self._name, signature))
-            if any(divergence.crashed for divergence in execution.divergences):
-                engine.check()
+            check_alive(engine, execution)
             time_outs += execution.timed_out
             if time_outs == MAX_TIME_OUTS:
-                raise EngineFailed(f"{time_outs} programs took longer than {self._plan.time_limit:g} s each")
+                limit = f"{self._plan.time_limit:g} s"
+                raise EngineFailed(f"{time_outs} programs took longer than {limit} each; {in_flight(execution)}")
             self._emit(events.ProgramRan(self._name, done, len(self._entries), len(self._sightings)))
             if self._plan.fail_fast and self._sightings:
                 self.stopped = FAIL_FAST

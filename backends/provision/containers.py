@@ -43,6 +43,7 @@ class Container(msgspec.Struct, frozen=True):
     make: a container of this image, not started; testcontainers' own class with the engine's settings.
     url: of what runs in the container.
     ready: one attempt to reach it; raises whatever the client does until it answers.
+    note: settings that matter, in words.
     """
 
     backend: str
@@ -51,12 +52,16 @@ class Container(msgspec.Struct, frozen=True):
     make: Callable[..., DockerContainer]
     url: Callable[[Any], str]
     ready: Callable[[str], object]
+    note: Callable[[], str] = lambda: ""
 
     def missing(self) -> str | None:
         """See provision.Provisioner."""
-        if importlib.util.find_spec("testcontainers") is None:
-            return "the module testcontainers is not installed: pip install 'memassay[docker]'"
         return daemon() or obtainable(self.chosen())
+
+    @property
+    def runs(self) -> str:
+        """What would be started, in words."""
+        return self.chosen()
 
     def chosen(self) -> str:
         """The image to run."""
@@ -75,8 +80,13 @@ class Container(msgspec.Struct, frozen=True):
             try:
                 container = self._limited(image, label)
                 address = self._start(container, image)
-                said = [_digest(container, image), f"limits: {MEMORY} of memory, {cores()} CPUs (all)", *stale]
-                yield Endpoint(url=address, method="docker", detail=", ".join(said))
+                said = [
+                    _digest(container, image),
+                    self.note(),
+                    f"limits {MEMORY} of memory and {cores()} CPUs (all)",
+                    stale,
+                ]
+                yield Endpoint(url=address, method="docker", detail=", ".join(filter(None, said)))
             finally:
                 with interruption.shield():
                     leftovers.remove_containers(label)
@@ -158,14 +168,15 @@ def client() -> Any:
     import docker
     from testcontainers.core.docker_client import get_docker_host
 
-    host = get_docker_host()
-    if host:
+    if host := get_docker_host():
         return docker.DockerClient(base_url=host, timeout=ASK_SECONDS)
     return docker.from_env(timeout=ASK_SECONDS)
 
 
 def daemon() -> str | None:
-    """Why no daemon answers; None when one does."""
+    """Why no daemon can be asked; None when one answers."""
+    if importlib.util.find_spec("testcontainers") is None:
+        return "the module testcontainers is not installed: pip install 'memassay[docker]'"
     try:
         asked = client()
         try:
@@ -173,7 +184,8 @@ def daemon() -> str | None:
         finally:
             asked.close()
     except Exception as error:  # noqa: BLE001 - of docker, requests or urllib3, or of the URL in DOCKER_HOST
-        return f"no Docker daemon answers: {error}"
+        where = os.environ.get("DOCKER_HOST") or "its socket"
+        return f"no Docker daemon answers at {where} ({type(error).__name__})"
     return None
 
 
@@ -195,7 +207,7 @@ def obtainable(image: str) -> str | None:
     return None
 
 
-def remove_stale() -> list[str]:
+def remove_stale() -> str:
     """Remove containers of runs on this machine whose process is dead; what was removed, in words."""
     asked = client()
     removed = 0
@@ -208,7 +220,7 @@ def remove_stale() -> list[str]:
                     removed += 1
     finally:
         asked.close()
-    return [f"removed {removed} that a dead run had left"] if removed else []
+    return f"{removed} removed that runs now dead had left" if removed else ""
 
 
 def _since(pid: int) -> str | None:

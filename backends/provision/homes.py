@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from platformdirs import site_cache_path, user_cache_path
 
-from . import EngineUnavailable
+from . import EngineUnavailable, Progress
 from .settings import current, variable
 
 MAVEN = "https://repo.maven.apache.org/maven2"
@@ -26,9 +26,6 @@ CACHE_VARIABLE = "MEMASSAY_CACHE_DIR"
 CHUNK = 1 << 20
 ANSWER_SECONDS = 60.0
 TRIES = 5
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, and how many bytes of how many are."""
 
 
 class Artefact(msgspec.Struct, frozen=True):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+import tempfile
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from . import interruption, leftovers
 
@@ -14,16 +17,13 @@ END_SECONDS = 30.0
 
 
 @contextmanager
-def keep(
-    *, root: str = "", programs: Sequence[str] = (), folders: Sequence[str] = (), label: str = ""
-) -> Generator[None]:
+def keep(*, root: str = "", programs: Sequence[str] = (), label: str = "") -> Generator[None]:
     """Have removed, however this process ends, what is described; the caller removes it on the ordinary way out.
 
     root: a directory, and with it all processes of `programs` that name a path in it on their command line.
-    folders: further directories.
     label: of containers.
     """
-    left = json.dumps({"root": root, "programs": list(programs), "folders": list(folders), "label": label})
+    left = json.dumps({"root": root, "programs": list(programs), "label": label})
     # A session of its own, as Ctrl-C in a terminal goes to the whole group.
     child = subprocess.Popen(
         [sys.executable, "-I", leftovers.__file__, left],
@@ -47,3 +47,25 @@ def keep(
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+
+
+@contextmanager
+def directory(
+    prefix: str, programs: Sequence[str] = (), stop: Callable[[Path], None] = lambda root: None
+) -> Generator[Path]:
+    """A fresh temporary directory; it is gone at the end, and what of `programs` runs in it, however the end comes.
+
+    stop: ends these on the ordinary way out.
+    """
+    root = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+    try:
+        with keep(root=str(root), programs=programs):
+            try:
+                yield root
+            finally:
+                with interruption.shield():
+                    stop(root)
+                    shutil.rmtree(root, ignore_errors=True)
+    finally:
+        with interruption.shield():
+            shutil.rmtree(root, ignore_errors=True)  # Should the keeper not have come up.

@@ -93,12 +93,11 @@ def remove_containers(label: str) -> int:
 
 def remove(left: Mapping[str, Any]) -> None:
     """Remove what the run of this description left: its root, its programs, the label of its containers."""
-    root = left.get("root")
-    if root:
-        kill_all(root, left["programs"])
-        for folder in (root, *left.get("folders", ())):
-            shutil.rmtree(folder, ignore_errors=True)
-    if label := left.get("label"):
+    if root := left["root"]:
+        if left["programs"]:
+            kill_all(root, left["programs"])
+        shutil.rmtree(root, ignore_errors=True)
+    if label := left["label"]:
         remove_containers(label)
 
 

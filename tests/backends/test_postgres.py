@@ -459,8 +459,8 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_url_is_preferred_to_embedded() -> None:
-    assert list(BACKEND.provisioners) == ["url", "embedded"]
+def test_url_is_preferred_to_docker_and_docker_to_embedded() -> None:
+    assert list(BACKEND.provisioners) == ["url", "docker", "embedded"]
 
 
 @pytest.mark.parametrize("interruption", [RuntimeError, KeyboardInterrupt])
