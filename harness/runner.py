@@ -191,7 +191,10 @@ class _Verification:
             if any(not getattr(engine.capabilities, need) for need in needs(entry.program)):
                 self._skipped += 1
                 continue
-            execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
+            try:
+                execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
+            except EngineFailed as error:
+                raise EngineFailed(f"{error}; next was program {entry.hash}") from error
             self._ran.append(entry)
             if any(divergence.aspect in ("error", TIME_OUT) for divergence in execution.divergences):
                 self._derailed.add(entry.hash)

@@ -207,7 +207,7 @@ def test_a_new_adapter_conforms(memassay: Cli) -> None:
 # Ctrl-C
 
 
-@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
     """A run that is interrupted while a program waits for its store."""
     folder = tmp_path_factory.mktemp("interrupted")

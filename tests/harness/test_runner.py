@@ -149,6 +149,17 @@ def test_an_engine_that_dies_has_its_exit_code(hold: Hold) -> None:
     assert exits.of(hold(fakes.Dying(), PROGRAMS)) == Exit.ENGINE
 
 
+def test_an_engine_that_dies_says_which_call_was_in_flight(hold: Hold) -> None:
+    assert (
+        f"in flight was recall, operation 4 of program {PROGRAMS[0].hash}" in only(hold(fakes.Dying(), PROGRAMS)).error
+    )
+
+
+def test_an_engine_that_dies_between_programs_says_which_was_next(hold: Hold) -> None:
+    programs = [page(2, i) for i in range(5)]
+    assert f"next was program {programs[3].hash}" in only(hold(fakes.Cluttered(), programs)).error
+
+
 def test_an_engine_that_does_not_start_has_its_exit_code(hold: Hold) -> None:
     assert exits.of(hold(fakes.Unstartable(), PROGRAMS)) == Exit.ENGINE
 
