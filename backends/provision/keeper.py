@@ -20,7 +20,7 @@ END_SECONDS = 30.0
 def keep(*, root: str = "", programs: Sequence[str] = (), label: str = "") -> Generator[None]:
     """Have removed, however this process ends, what is described; the caller removes it on the ordinary way out.
 
-    root: a directory, and with it all processes of `programs` that name a path in it on their command line.
+    root: a directory, and with it what runs in it (leftovers.processes).
     label: of containers.
     """
     left = json.dumps({"root": root, "programs": list(programs), "label": label})
@@ -53,7 +53,7 @@ def keep(*, root: str = "", programs: Sequence[str] = (), label: str = "") -> Ge
 def directory(
     prefix: str, programs: Sequence[str] = (), stop: Callable[[Path], None] = lambda root: None
 ) -> Generator[Path]:
-    """A fresh temporary directory; it is gone at the end, and what of `programs` runs in it, however the end comes.
+    """A fresh temporary directory. It, and what runs in it (leftovers.processes), is gone at the end, however that comes.
 
     stop: ends these on the ordinary way out.
     """

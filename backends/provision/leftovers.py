@@ -21,25 +21,26 @@ KILL_SECONDS = 30.0
 QUIET_SCANS = 3
 """So many times in a row nothing is found before it is believed: what is just starting may start one more."""
 
+ROOT = "MEMASSAY_ROOT"
+"""In the environment of what we start ourselves: the directory that it runs in."""
+
 STAND_DOWN = b"done"
 """What the parent says when it removed everything itself."""
 
 
-def processes(root: str, programs: Sequence[str]) -> list[psutil.Process]:
-    """Those of these programs that name a path in the directory `root` on their command line.
+def processes(root: str, programs: Sequence[str] = ()) -> list[psutil.Process]:
+    """Those that carry the directory `root` in the variable ROOT, and of these programs those that name it as well.
 
-    By command line and not by a pid file: a start that was interrupted may not have written it yet.
+    By that and not by a pid file: a start that was interrupted may not have written it yet.
     """
     found: list[psutil.Process] = []
-    for process in psutil.process_iter(["name", "cmdline", "status"]):
-        named = process.info["name"] in programs
-        if named and process.info["status"] != psutil.STATUS_ZOMBIE and _names(process.info["cmdline"] or (), root):
+    for process in psutil.process_iter(["name", "cmdline", "environ", "status"]):
+        told = process.info
+        named = told["name"] in programs and any(root in argument for argument in told["cmdline"] or ())
+        ours = named or (told["environ"] or {}).get(ROOT) == root
+        if ours and told["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found
-
-
-def _names(command: Sequence[str], root: str) -> bool:
-    return any(root in argument for argument in command)
 
 
 def end(found: Sequence[psutil.Process], number: int, seconds: float) -> bool:
@@ -62,7 +63,7 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def kill_all(root: str, programs: Sequence[str]) -> None:
+def kill_all(root: str, programs: Sequence[str] = ()) -> None:
     """Kill the processes of a directory, and their children, until none shows up any more."""
     deadline, quiet = time.monotonic() + KILL_SECONDS, 0
     while quiet < QUIET_SCANS and time.monotonic() < deadline:
@@ -94,8 +95,7 @@ def remove_containers(label: str) -> int:
 def remove(left: Mapping[str, Any]) -> None:
     """Remove what the run of this description left: its root, its programs, the label of its containers."""
     if root := left["root"]:
-        if left["programs"]:
-            kill_all(root, left["programs"])
+        kill_all(root, left["programs"])
         shutil.rmtree(root, ignore_errors=True)
     if label := left["label"]:
         remove_containers(label)

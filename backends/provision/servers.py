@@ -26,7 +26,6 @@ STOP_SECONDS = 15.0
 ANSWER_SECONDS = 5.0
 POLL_SECONDS = 0.1
 LOG_LINES = 30
-PROGRAMS = ("java", "bash", "sh", "elasticsearch", "opensearch")
 LOG = "console.log"
 NOBODY = "nobody"
 QUICK = "-XX:TieredStopAtLevel=1"
@@ -77,7 +76,7 @@ class Embedded(msgspec.Struct, frozen=True):
         if isinstance(found, str):
             raise EngineUnavailable(found)
         heap = current().heap
-        with directory(f"memassay-{self.recipe.backend}-", PROGRAMS, stop) as root:
+        with directory(f"memassay-{self.recipe.backend}-", stop=stop) as root:
             address = start(self.lay_out(home, found, heap, root), root)
             detail = f"{home.name}, Java {found.version}, {heap_in_words()}, no other limits"
             yield Endpoint(url=address, method="embedded", detail=detail)
@@ -106,8 +105,8 @@ class Embedded(msgspec.Struct, frozen=True):
 
 def stop(root: Path) -> None:
     """End the processes of a directory: gently, and by force when that takes too long."""
-    leftovers.end(leftovers.processes(str(root), PROGRAMS), signal.SIGTERM, STOP_SECONDS)
-    leftovers.kill_all(str(root), PROGRAMS)
+    leftovers.end(leftovers.processes(str(root)), signal.SIGTERM, STOP_SECONDS)
+    leftovers.kill_all(str(root))
 
 
 def start(server: Server, root: Path) -> str:
@@ -123,7 +122,7 @@ def start(server: Server, root: Path) -> str:
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=root,
-            env={**environment, "HOME": str(root), **server.environment},
+            env={**environment, "HOME": str(root), leftovers.ROOT: str(root), **server.environment},
             start_new_session=True,
             user=account.user,
             group=account.group,
