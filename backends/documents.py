@@ -25,6 +25,7 @@ BATCH_BYTES = 16 << 20
 """What a single request may hold of writes, if it holds more than one; engines refuse 100 MB."""
 
 CONFLICT = 409
+UPDATE_RETRIES = 100
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -61,7 +62,8 @@ class Write(msgspec.Struct, frozen=True):
     """One write of a batch.
 
     create: fails when the id is taken. index: stores or replaces. delete: `source` is None. update: `source` is the
-    body of an update, such as {"script": …}. `seen` makes it conditional.
+    body of an update, such as {"script": …}; the engine makes it again when another write came between. `seen` makes
+    the others conditional.
     """
 
     kind: Literal["create", "index", "update", "delete"]
@@ -173,7 +175,7 @@ class Documents(Protocol):
         ...
 
     def delete_matching(self, index: str, query: Json) -> int:
-        """Delete what matched at the last refresh and was not written since, and refresh; how many there were."""
+        """Delete all that matches and was written before the call; how many there were."""
         ...
 
     def close(self) -> None:
@@ -209,6 +211,8 @@ def lines(writes: Iterable[Write]) -> Iterator[tuple[Json, Json | None]]:
         action: Json = {"_id": write.id}
         if write.seen is not None:
             action |= {"if_seq_no": write.seen.seq_no, "if_primary_term": write.seen.primary_term}
+        if write.kind == "update":
+            action["retry_on_conflict"] = UPDATE_RETRIES
         yield {write.kind: action}, write.source
 
 
@@ -254,8 +258,11 @@ def answer(body: Json) -> Answer:
     )
 
 
-def deleted(body: Json) -> int:
-    """How many documents a delete by query deleted. RequestFailed when it could not delete all but conflicts."""
+def deleted(body: Json) -> tuple[int, bool]:
+    """How many documents a delete by query deleted, and whether some were written meanwhile and left.
+
+    RequestFailed when others were left, too.
+    """
     if body["failures"] or body["timed_out"]:
         raise RequestFailed(f"delete by query: {body['failures'] or 'timed out'}")
-    return body["deleted"]
+    return body["deleted"], body["version_conflicts"] > 0

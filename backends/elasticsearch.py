@@ -115,9 +115,13 @@ class ElasticsearchDocuments:
 
     def delete_matching(self, index: str, query: Json) -> int:
         """See documents.Documents."""
-        return deleted(
-            self._client.delete_by_query(index=index, query=query, conflicts="proceed", refresh=True).body
-        )
+        total, again = 0, True
+        while again:
+            self.refresh(index)
+            body = self._client.delete_by_query(index=index, query=query, conflicts="proceed").body
+            count, again = deleted(body)
+            total += count
+        return total
 
     def close(self) -> None:
         """See documents.Documents."""

@@ -115,8 +115,13 @@ class OpenSearchDocuments:
 
     def delete_matching(self, index: str, query: Json) -> int:
         """See documents.Documents."""
-        params = {"conflicts": "proceed", "refresh": "true"}
-        return deleted(self._client.delete_by_query(index=index, body={"query": query}, params=params))
+        total, again = 0, True
+        while again:
+            self.refresh(index)
+            body = self._client.delete_by_query(index=index, body={"query": query}, params={"conflicts": "proceed"})
+            count, again = deleted(body)
+            total += count
+        return total
 
     def close(self) -> None:
         """See documents.Documents."""
