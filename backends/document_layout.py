@@ -16,7 +16,7 @@ import msgspec
 from ..spec.errors import ConfigurationError, InvalidRequest
 from ..spec.types import CloneInfo, Content, Message, Thread
 from ..spec.values import show
-from .document_filters import TOKENS, instant_of, millis, tokens
+from .document_filters import EVERYTHING, TOKENS, instant_of, millis, tokens
 from .documents import LAYOUT, PROJECT, Definition, Document, Documents, Json, digest
 
 KEYWORD: Json = {"type": "keyword"}
@@ -109,6 +109,20 @@ def enter(documents: Documents, where: Names, settings: Json) -> None:
         documents.create(where.threads, Definition(settings, THREADS, "threads"))
     if where.messages not in found:
         documents.create(where.messages, Definition(settings, MESSAGES, "messages"))
+
+
+def drop(documents: Documents, where: Names) -> None:
+    """Delete the indices of a namespace, if there are any."""
+    documents.drop(ours(documents, where.all))
+
+
+def reset(documents: Documents, where: Names) -> None:
+    """Empty a namespace, which keeps its indices of threads and messages; nothing happens when there is none."""
+    found = ours(documents, where.all)
+    kept = [each for each in (where.threads, where.messages) if each in found]
+    documents.drop(found.keys() - kept)
+    if kept:
+        documents.delete_matching(",".join(kept), EVERYTHING)
 
 
 def json_text(value: Any) -> str:

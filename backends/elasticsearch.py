@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from contextlib import closing, contextmanager
+from typing import Any, ClassVar, cast
 
 from elasticsearch import BadRequestError, Elasticsearch
 
+from ..spec.capabilities import Capabilities
+from ..spec.errors import ConfigurationError
+from ..spec.index_requests import parse_semantic_index
+from ..spec.protocols import Memory, Runtime
+from ..spec.requests import parse_config
+from ..spec.types import MemoryConfig
+from .document_embeddings import Embeddings
+from .document_layout import drop, enter, names, reset
+from .document_store import DocumentMemory
+from .document_url import address
 from .documents import (
     Answer,
     Definition,
@@ -22,10 +32,79 @@ from .documents import (
     lines,
     outcomes,
 )
+from .provision import Provisioners
+from .provision.elasticsearch import PROVISIONERS
 
 REQUEST_SECONDS = 60.0
 KEEP_ALIVE = "1m"
 """How long a point in time outlives its last search."""
+
+
+SETTINGS: Json = {
+    "number_of_shards": 1,
+    "number_of_replicas": 0,
+    "refresh_interval": "-1",  # Who searches refreshes.
+    "mapping.exclude_source_vectors": False,  # Documents are written back as they were read.
+}
+
+CAPABILITIES = Capabilities(durable=True, atomicity="compensated", clone=True)
+
+
+class ElasticsearchBackend:
+    """Elasticsearch 9 or later, reached by a URL (see document_url)."""
+
+    name = "elasticsearch"
+    provisioners: ClassVar[Provisioners] = PROVISIONERS
+
+    def capabilities(self, url: str) -> Capabilities:
+        """See protocols.Backend."""
+        return CAPABILITIES
+
+    def version(self, url: str) -> str:
+        """See protocols.Backend."""
+        with connect(url) as client:
+            return f"Elasticsearch {client.info()['version']['number']}"
+
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See protocols.Backend."""
+        where, options = names(namespace), parse_config(config, "config")
+        embedder = runtime.embedder
+        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, CAPABILITIES)
+        documents = ElasticsearchDocuments(connect(url))
+        try:
+            enter(documents, where, SETTINGS)
+            semantic = None if index is None else Embeddings(documents, where.messages, index, ElasticsearchVectors())
+            return DocumentMemory(documents, where, runtime, options, semantic)
+        except BaseException:
+            documents.close()
+            raise
+
+    def drop_namespace(self, url: str, namespace: str) -> None:
+        """See protocols.Backend."""
+        where = names(namespace)
+        with closing(ElasticsearchDocuments(connect(url))) as documents:
+            drop(documents, where)
+
+    def reset_namespace(self, url: str, namespace: str) -> None:
+        """Empty the namespace, which keeps its indices of threads and messages; nothing happens when there is none."""
+        where = names(namespace)
+        with closing(ElasticsearchDocuments(connect(url))) as documents:
+            reset(documents, where)
+
+
+def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
+    """A client that retries nothing: what a write that was sent twice did, nobody could tell."""
+    try:
+        where = address(url)
+    except ValueError as error:
+        raise ConfigurationError(str(error), hint="see document_url") from None
+    return Elasticsearch(
+        where.base,
+        basic_auth=where.login,
+        verify_certs=where.verify_certs if where.tls else None,
+        request_timeout=seconds,
+        max_retries=0,
+    )
 
 
 class ElasticsearchDocuments:
@@ -47,7 +126,8 @@ class ElasticsearchDocuments:
 
     def drop(self, indexes: Iterable[str]) -> None:
         """See documents.Documents."""
-        self._client.indices.delete(index=",".join(indexes), ignore_unavailable=True)
+        if listed := ",".join(indexes):
+            self._client.indices.delete(index=listed, ignore_unavailable=True)
 
     def metas(self, pattern: str) -> dict[str, Json]:
         """See documents.Documents."""

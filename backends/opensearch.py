@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from contextlib import closing, contextmanager
+from typing import ClassVar
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
+from ..spec.capabilities import Capabilities
+from ..spec.errors import ConfigurationError
+from ..spec.index_requests import parse_semantic_index
+from ..spec.protocols import Memory, Runtime
+from ..spec.requests import parse_config
+from ..spec.types import MemoryConfig
+from .document_embeddings import Embeddings
+from .document_layout import drop, enter, names, reset
+from .document_store import DocumentMemory
+from .document_url import address
 from .documents import (
     Answer,
     Definition,
@@ -23,10 +33,83 @@ from .documents import (
     lines,
     outcomes,
 )
+from .provision import Provisioners
+from .provision.opensearch import PROVISIONERS
 
 REQUEST_SECONDS = 60.0
 KEEP_ALIVE = "1m"
 """How long a point in time outlives its last search."""
+
+
+SETTINGS: Json = {
+    "number_of_shards": 1,
+    "number_of_replicas": 0,
+    "refresh_interval": "-1",  # Who searches refreshes.
+    "knn": True,
+    "knn.derived_source.enabled": False,  # With it, reads after a scroll fail (opensearch-project/k-NN issue 3191).
+}
+
+CAPABILITIES = Capabilities(durable=True, atomicity="compensated", clone=True)
+
+
+class OpenSearchBackend:
+    """OpenSearch 3 or later, reached by a URL (see document_url)."""
+
+    name = "opensearch"
+    provisioners: ClassVar[Provisioners] = PROVISIONERS
+
+    def capabilities(self, url: str) -> Capabilities:
+        """See protocols.Backend."""
+        return CAPABILITIES
+
+    def version(self, url: str) -> str:
+        """See protocols.Backend."""
+        with connect(url) as client:
+            plugins = client.cat.plugins(params={"format": "json"})
+            knn = sorted({each["version"] for each in plugins if each["component"] == "opensearch-knn"})
+            number = client.info()["version"]["number"]
+            return f"OpenSearch {number}" + (f", k-NN {knn[0]}" if knn else "")
+
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
+        """See protocols.Backend."""
+        where, options = names(namespace), parse_config(config, "config")
+        embedder = runtime.embedder
+        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, CAPABILITIES)
+        documents = OpenSearchDocuments(connect(url))
+        try:
+            enter(documents, where, SETTINGS)
+            semantic = None if index is None else Embeddings(documents, where.messages, index, OpenSearchVectors())
+            return DocumentMemory(documents, where, runtime, options, semantic)
+        except BaseException:
+            documents.close()
+            raise
+
+    def drop_namespace(self, url: str, namespace: str) -> None:
+        """See protocols.Backend."""
+        where = names(namespace)
+        with closing(OpenSearchDocuments(connect(url))) as documents:
+            drop(documents, where)
+
+    def reset_namespace(self, url: str, namespace: str) -> None:
+        """Empty the namespace, which keeps its indices of threads and messages; nothing happens when there is none."""
+        where = names(namespace)
+        with closing(OpenSearchDocuments(connect(url))) as documents:
+            reset(documents, where)
+
+
+def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> OpenSearch:
+    """A client that retries nothing: what a write that was sent twice did, nobody could tell."""
+    try:
+        where = address(url)
+    except ValueError as error:
+        raise ConfigurationError(str(error), hint="see document_url") from None
+    return OpenSearch(
+        where.base,
+        http_auth=where.login,
+        verify_certs=where.verify_certs,
+        timeout=seconds,
+        max_retries=0,
+    )
 
 
 class OpenSearchDocuments:
@@ -49,7 +132,8 @@ class OpenSearchDocuments:
 
     def drop(self, indexes: Iterable[str]) -> None:
         """See documents.Documents."""
-        self._client.indices.delete(index=",".join(indexes), params={"ignore_unavailable": "true"})
+        if listed := ",".join(indexes):
+            self._client.indices.delete(index=listed, params={"ignore_unavailable": "true"})
 
     def metas(self, pattern: str) -> dict[str, Json]:
         """See documents.Documents."""
