@@ -79,6 +79,11 @@ class Names(msgspec.Struct, frozen=True):
         """A pattern of all of them."""
         return f"memassay-{self.namespace}-*"
 
+    @property
+    def all_vectors(self) -> str:
+        """A pattern of the indices for vector indices of the user's."""
+        return f"memassay-{self.namespace}-vectors-*"
+
     def vectors(self, name: str) -> str:
         """The index for a vector index of the user's."""
         return f"memassay-{self.namespace}-vectors-{digest(name)}"

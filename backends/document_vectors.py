@@ -157,9 +157,14 @@ def copy_of(vector: Vector, metric: Metric) -> Vector:
     return (exact / np.linalg.norm(exact)).astype(np.float32)
 
 
+def vector_of(raw: str) -> Vector:
+    """The vector whose bytes these are."""
+    return np.frombuffer(base64.b64decode(raw), "<f4")
+
+
 def components(raw: str) -> tuple[float, ...]:
     """The components of the vector whose bytes these are."""
-    return tuple(np.frombuffer(base64.b64decode(raw), "<f4").tolist())
+    return tuple(vector_of(raw).tolist())
 
 
 class Search(msgspec.Struct, frozen=True):

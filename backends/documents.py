@@ -29,18 +29,29 @@ UPDATE_RETRIES = 100
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """An index to create. `settings` are those under `index`; `kind` and `info` go to the mapping's `_meta`."""
+    """An index to create. `settings` are those under `index`; `kind` and `info` go to the mapping's `_meta`.
+
+    `alias` is another name of it. `derived` names fields that are indexed and not kept in the documents' sources.
+    """
 
     settings: Json
     properties: Json
     kind: str
     info: Json = {}
+    alias: str | None = None
+    derived: tuple[str, ...] = ()
+
+    @property
+    def aliases(self) -> Json:
+        """Its aliases."""
+        return {} if self.alias is None else {self.alias: {}}
 
     @property
     def mappings(self) -> Json:
         """The mapping: strict, so that a misspelt field is an error and none is ever guessed."""
         meta = self.info | {"project": PROJECT, "layout": LAYOUT, "kind": self.kind}
-        return {"dynamic": "strict", "_meta": meta, "properties": self.properties}
+        kept: Json = {"_source": {"excludes": [*self.derived]}} if self.derived else {}
+        return {"dynamic": "strict", "_meta": meta, "properties": self.properties} | kept
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -150,8 +161,13 @@ class Documents(Protocol):
         """
         ...
 
-    def write(self, index: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
-        """Write a batch; one outcome each, in order. Writes of one document happen in order."""
+    def write(
+        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
+    ) -> list[Outcome]:
+        """Write a batch; one outcome each, in order. Writes of one document happen in order.
+
+        To a name that there is none of, an engine may create an index, unless `alias` says that it is an alias.
+        """
         ...
 
     def refresh(self, *indexes: str) -> None:

@@ -11,10 +11,11 @@ from elasticsearch import BadRequestError, Elasticsearch
 from ..spec.capabilities import Capabilities
 from ..spec.errors import ConfigurationError
 from ..spec.index_requests import parse_semantic_index
-from ..spec.protocols import Memory, Runtime
+from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.requests import parse_config
 from ..spec.types import MemoryConfig
 from .document_embeddings import Embeddings
+from .document_index import DocumentIndex
 from .document_layout import drop, enter, names, reset
 from .document_store import DocumentMemory
 from .document_url import address
@@ -32,6 +33,7 @@ from .documents import (
     lines,
     outcomes,
 )
+from .elasticsearch_vectors import VECTOR_CAPABILITIES, ElasticsearchVectors
 from .provision import Provisioners
 from .provision.elasticsearch import PROVISIONERS
 
@@ -47,8 +49,6 @@ SETTINGS: Json = {
     "mapping.exclude_source_vectors": False,  # Documents are written back as they were read.
 }
 
-CAPABILITIES = Capabilities(durable=True, atomicity="compensated", clone=True)
-
 
 class ElasticsearchBackend:
     """Elasticsearch 9 or later, reached by a URL (see document_url)."""
@@ -58,7 +58,7 @@ class ElasticsearchBackend:
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
-        return CAPABILITIES
+        return VECTOR_CAPABILITIES
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
@@ -69,7 +69,7 @@ class ElasticsearchBackend:
         """See protocols.Backend."""
         where, options = names(namespace), parse_config(config, "config")
         embedder = runtime.embedder
-        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, CAPABILITIES)
+        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
         documents = ElasticsearchDocuments(connect(url))
         try:
             enter(documents, where, SETTINGS)
@@ -78,6 +78,11 @@ class ElasticsearchBackend:
         except BaseException:
             documents.close()
             raise
+
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
+        """See protocols.Backend."""
+        where = names(namespace)
+        return DocumentIndex(ElasticsearchDocuments(connect(url)), where, SETTINGS, ElasticsearchVectors(), runtime)
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
@@ -116,7 +121,12 @@ class ElasticsearchDocuments:
     def create(self, index: str, definition: Definition) -> bool:
         """See documents.Documents."""
         try:
-            self._client.indices.create(index=index, settings=definition.settings, mappings=definition.mappings)
+            self._client.indices.create(
+                index=index,
+                settings=definition.settings,
+                mappings=definition.mappings,
+                aliases=definition.aliases,
+            )
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise
@@ -149,11 +159,14 @@ class ElasticsearchDocuments:
         docs = [{"_index": index, "_id": id} for index, id in wanted]
         return documents(self._client.mget(docs=docs, source_excludes=list(exclude) or None)["docs"])
 
-    def write(self, index: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
+    def write(
+        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
+    ) -> list[Outcome]:
         """See documents.Documents."""
         done: list[Outcome] = []
         for _, body in bodies(lines(writes)):
-            done += outcomes(self._client.bulk(index=index, body=cast(Any, body), refresh=refresh)["items"])
+            answered = self._client.bulk(index=index, body=cast(Any, body), refresh=refresh, require_alias=alias)
+            done += outcomes(answered["items"])
         return done
 
     def refresh(self, *indexes: str) -> None:

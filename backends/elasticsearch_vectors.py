@@ -55,7 +55,7 @@ class ElasticsearchVectors:
 
     def described(self, mapping: Json) -> tuple[int, Metric, IndexConfig]:
         """See document_vectors.VectorLanguage."""
-        metric = next(each for each, similarity in SIMILARITIES.items() if similarity == mapping["similarity"])
+        metric: Metric = next(each for each, similarity in SIMILARITIES.items() if similarity == mapping["similarity"])
         options = mapping["index_options"]
         config = IndexConfig(options["type"], options.get("m"), options.get("ef_construction"))
         return mapping["dims"], metric, config

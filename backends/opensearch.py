@@ -12,10 +12,11 @@ from opensearchpy.exceptions import RequestError
 from ..spec.capabilities import Capabilities
 from ..spec.errors import ConfigurationError
 from ..spec.index_requests import parse_semantic_index
-from ..spec.protocols import Memory, Runtime
+from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.requests import parse_config
 from ..spec.types import MemoryConfig
 from .document_embeddings import Embeddings
+from .document_index import DocumentIndex
 from .document_layout import drop, enter, names, reset
 from .document_store import DocumentMemory
 from .document_url import address
@@ -33,6 +34,7 @@ from .documents import (
     lines,
     outcomes,
 )
+from .opensearch_vectors import VECTOR_CAPABILITIES, VECTOR_SETTINGS, OpenSearchVectors
 from .provision import Provisioners
 from .provision.opensearch import PROVISIONERS
 
@@ -45,11 +47,8 @@ SETTINGS: Json = {
     "number_of_shards": 1,
     "number_of_replicas": 0,
     "refresh_interval": "-1",  # Who searches refreshes.
-    "knn": True,
-    "knn.derived_source.enabled": False,  # With it, reads after a scroll fail (opensearch-project/k-NN issue 3191).
+    **VECTOR_SETTINGS,
 }
-
-CAPABILITIES = Capabilities(durable=True, atomicity="compensated", clone=True)
 
 
 class OpenSearchBackend:
@@ -60,7 +59,7 @@ class OpenSearchBackend:
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
-        return CAPABILITIES
+        return VECTOR_CAPABILITIES
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
@@ -74,7 +73,7 @@ class OpenSearchBackend:
         """See protocols.Backend."""
         where, options = names(namespace), parse_config(config, "config")
         embedder = runtime.embedder
-        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, CAPABILITIES)
+        index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
         documents = OpenSearchDocuments(connect(url))
         try:
             enter(documents, where, SETTINGS)
@@ -83,6 +82,11 @@ class OpenSearchBackend:
         except BaseException:
             documents.close()
             raise
+
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
+        """See protocols.Backend."""
+        where = names(namespace)
+        return DocumentIndex(OpenSearchDocuments(connect(url)), where, SETTINGS, OpenSearchVectors(), runtime)
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
@@ -120,7 +124,11 @@ class OpenSearchDocuments:
 
     def create(self, index: str, definition: Definition) -> bool:
         """See documents.Documents."""
-        body = {"settings": {"index": definition.settings}, "mappings": definition.mappings}
+        body = {
+            "settings": {"index": definition.settings},
+            "mappings": definition.mappings,
+            "aliases": definition.aliases,
+        }
         try:
             self._client.indices.create(index=index, body=body)
         except RequestError as error:
@@ -156,9 +164,12 @@ class OpenSearchDocuments:
         params = {"_source_excludes": ",".join(exclude)} if exclude else {}
         return documents(self._client.mget(body={"docs": docs}, params=params)["docs"])
 
-    def write(self, index: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
+    def write(
+        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
+    ) -> list[Outcome]:
         """See documents.Documents."""
         params = {"refresh": "true"} if refresh else {}
+        params |= {"require_alias": "true"} if alias else {}
         done: list[Outcome] = []
         for _, body in bodies(lines(writes)):
             done += outcomes(self._client.bulk(index=index, body=body, params=params)["items"])

@@ -55,7 +55,7 @@ class OpenSearchVectors:
         """See document_vectors.VectorLanguage."""
         method = mapping.get("method")
         space = mapping["space_type"] if method is None else method["space_type"]
-        metric = next(each for each, known in SPACES.items() if known == space)
+        metric: Metric = next(each for each, known in SPACES.items() if known == space)
         config = IndexConfig("flat")
         if method is not None:
             parameters = method["parameters"]
