@@ -160,7 +160,7 @@ class DocumentMemory:
             return thread_source(new, incarnation(found), found.source["next_position"]), new
 
         with self._session():
-            return self._change_thread(thread_id, change, "THR-3")[1]
+            return self._change_thread(thread_id, change, "THR-3")
 
     def list_threads(
         self,
@@ -328,24 +328,22 @@ class DocumentMemory:
             raise RequestFailed(f"thread {source['id']!r} was refused: {outcome.reason}")
         return outcome.done
 
-    def _change_thread(
-        self, thread_id: str, change: Callable[[Document], tuple[Json, T] | None], clause: str
-    ) -> T | None:
-        """Replace the thread's document by what `change` makes of it, and again when it has changed meanwhile.
+    def _change_thread(self, thread_id: str, change: Callable[[Document], tuple[Json | None, T]], clause: str) -> T:
+        """Replace a thread's document by what `change` makes of it, if anything; again when it has changed meanwhile.
 
-        What `change` gives beside, or None when it changes nothing. ThreadNotFound.
+        What `change` gives beside. ThreadNotFound.
         """
         for _ in attempts():
             found = self._thread(thread_id)
             if found is None:
                 raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause=clause)
-            changed = change(found)
-            if changed is None:
-                return None
+            source, result = change(found)
+            if source is None:
+                return result
             self._runtime.fault("before commit")
-            if self._put_thread(changed[0], found.version):
+            if self._put_thread(source, found.version):
                 self._runtime.fault("after commit")
-                return changed[1]
+                return result
         raise AssertionError
 
     def _sweep(self, gone: str) -> int:
@@ -468,11 +466,11 @@ class DocumentMemory:
         """See protocols.Memory."""
         identifier(thread_id, "thread_id")
 
-        def clear(found: Document) -> tuple[Json, str] | None:
+        def clear(found: Document) -> tuple[Json | None, str | None]:
             old = incarnation(found)
             self._documents.refresh(self._names.messages)
             if not self._documents.count(self._names.messages, {"term": {"incarnation": old}}):
-                return None
+                return None, None
             now = max(found.source["updated_at"], millis(self._now()))
             return found.source | {"incarnation": fresh(), "updated_at": now}, old
 
