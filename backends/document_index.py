@@ -177,7 +177,7 @@ class DocumentIndex:
                 new = _source(_changed(old, change), found.index)
                 self._runtime.fault("before commit")
                 write = Write("index", old.id, new, old.version)
-                (outcome,) = self._documents.write(found.alias, [write], refresh=True, alias=True)
+                (outcome,) = self._documents.write(found.alias, [write], refresh=True)
                 if outcome.done:
                     self._runtime.fault("after commit")
                     return True
@@ -304,7 +304,7 @@ class DocumentIndex:
         ]
         self._runtime.fault("before commit")
         try:
-            outcomes = self._documents.write(found.alias, writes, refresh=True, alias=True)
+            outcomes = self._documents.write(found.alias, writes, refresh=True)
             refused = [each.reason for each in outcomes if not each.done and each.reason]
             if refused:
                 raise RequestFailed(f"{len(refused)} vectors were refused, the first because of {refused[0]}")
@@ -327,7 +327,7 @@ class DocumentIndex:
             elif now is not None and now.source["write"] == mark:
                 kind = "delete" if whole is None else "index"
                 writes.append(Write(kind, now.id, whole, now.version))
-        outcomes = self._documents.write(found.alias, writes, refresh=True, alias=True) if writes else []
+        outcomes = self._documents.write(found.alias, writes, refresh=True) if writes else []
         left = [each for each in outcomes if not (each.done or each.conflict)]
         if left:
             raise RequestFailed(f"{len(left)} vectors could not be put back: {left[0].reason}")

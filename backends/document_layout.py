@@ -66,12 +66,12 @@ class Names(msgspec.Struct, frozen=True):
 
     @property
     def threads(self) -> str:
-        """The index of threads."""
+        """The alias of the index of threads."""
         return f"memassay-{self.namespace}-threads"
 
     @property
     def messages(self) -> str:
-        """The index of messages and their embeddings."""
+        """The alias of the index of messages and their embeddings."""
         return f"memassay-{self.namespace}-messages"
 
     @property
@@ -109,11 +109,10 @@ def ours(documents: Documents, pattern: str) -> dict[str, Json]:
 
 def enter(documents: Documents, where: Names, settings: Json) -> None:
     """Create the indices of threads and messages where they are absent."""
-    found = ours(documents, f"{where.threads},{where.messages}")
-    if where.threads not in found:
-        documents.create(where.threads, Definition(settings, THREADS, "threads"))
-    if where.messages not in found:
-        documents.create(where.messages, Definition(settings, MESSAGES, "messages"))
+    found = {meta["kind"] for meta in ours(documents, f"{where.threads},{where.messages}").values()}
+    for kind, alias, properties in (("threads", where.threads, THREADS), ("messages", where.messages, MESSAGES)):
+        if kind not in found:
+            documents.create(f"{alias}-{LAYOUT}", Definition(settings, properties, kind, alias))
 
 
 def drop(documents: Documents, where: Names) -> None:
@@ -124,7 +123,7 @@ def drop(documents: Documents, where: Names) -> None:
 def reset(documents: Documents, where: Names) -> None:
     """Empty a namespace, which keeps its indices of threads and messages; nothing happens when there is none."""
     found = ours(documents, where.all)
-    kept = [each for each in (where.threads, where.messages) if each in found]
+    kept = [each for each, meta in found.items() if meta["kind"] != "vectors"]
     documents.drop(found.keys() - kept)
     if kept:
         documents.delete_matching(",".join(kept), EVERYTHING)

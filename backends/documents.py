@@ -31,20 +31,20 @@ UPDATE_RETRIES = 100
 class Definition(msgspec.Struct, frozen=True):
     """An index to create. `settings` are those under `index`; `kind` and `info` go to the mapping's `_meta`.
 
-    `alias` is another name of it. `derived` names fields that are indexed and not kept in the documents' sources.
+    It is written to by its alias. `derived` names fields that are indexed and not kept in the documents' sources.
     """
 
     settings: Json
     properties: Json
     kind: str
+    alias: str
     info: Json = {}
-    alias: str | None = None
     derived: tuple[str, ...] = ()
 
     @property
     def aliases(self) -> Json:
-        """Its aliases."""
-        return {} if self.alias is None else {self.alias: {}}
+        """The alias, as an index is created with."""
+        return {self.alias: {}}
 
     @property
     def mappings(self) -> Json:
@@ -161,12 +161,10 @@ class Documents(Protocol):
         """
         ...
 
-    def write(
-        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
-    ) -> list[Outcome]:
+    def write(self, alias: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
         """Write a batch; one outcome each, in order. Writes of one document happen in order.
 
-        To a name that there is none of, an engine may create an index, unless `alias` says that it is an alias.
+        By an alias, because for another name that is not there engines would make up an index.
         """
         ...
 
@@ -242,6 +240,11 @@ def _outcome(item: Json) -> Outcome:
     error = item.get("error")
     reason = f"{error['type']}: {error['reason']}" if error else ""
     return Outcome(item["_id"], item["status"], seen, reason, item.get("get", {}).get("_source"))
+
+
+def refused(writes: Iterable[Write], status: int, reason: str) -> list[Outcome]:
+    """The outcomes of writes whose request was refused as a whole, after others of their batch had been answered."""
+    return [Outcome(write.id, status, reason=reason) for write in writes]
 
 
 def documents(docs: Iterable[Json]) -> list[Document | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, ClassVar, cast
 
-from elasticsearch import BadRequestError, Elasticsearch
+from elasticsearch import ApiError, BadRequestError, Elasticsearch
 
 from ..spec.capabilities import Capabilities
 from ..spec.errors import ConfigurationError
@@ -32,6 +32,7 @@ from .documents import (
     documents,
     lines,
     outcomes,
+    refused,
 )
 from .elasticsearch_vectors import VECTOR_CAPABILITIES, ElasticsearchVectors
 from .provision import Provisioners
@@ -103,12 +104,13 @@ def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
         where = address(url)
     except ValueError as error:
         raise ConfigurationError(str(error), hint="see document_url") from None
+    tls: dict[str, Any] = {"verify_certs": where.verify_certs} if where.tls else {}
     return Elasticsearch(
         where.base,
         basic_auth=where.login,
-        verify_certs=where.verify_certs if where.tls else None,
         request_timeout=seconds,
         max_retries=0,
+        **tls,
     )
 
 
@@ -150,7 +152,8 @@ class ElasticsearchDocuments:
 
     def properties(self, index: str) -> Json:
         """See documents.Documents."""
-        return self._client.indices.get_mapping(index=index)[index]["mappings"]["properties"]
+        (found,) = self._client.indices.get_mapping(index=index).body.values()
+        return found["mappings"]["properties"]
 
     def fetch(self, wanted: Sequence[tuple[str, str]], *, exclude: Sequence[str] = ()) -> list[Document | None]:
         """See documents.Documents."""
@@ -159,14 +162,18 @@ class ElasticsearchDocuments:
         docs = [{"_index": index, "_id": id} for index, id in wanted]
         return documents(self._client.mget(docs=docs, source_excludes=list(exclude) or None)["docs"])
 
-    def write(
-        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
-    ) -> list[Outcome]:
+    def write(self, alias: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
         """See documents.Documents."""
         done: list[Outcome] = []
-        for _, body in bodies(lines(writes)):
-            answered = self._client.bulk(index=index, body=cast(Any, body), refresh=refresh, require_alias=alias)
-            done += outcomes(answered["items"])
+        for rows, body in bodies(lines(writes)):
+            try:
+                answered = self._client.bulk(index=alias, body=cast(Any, body), refresh=refresh, require_alias=True)
+            except ApiError as error:
+                if not done:
+                    raise
+                done += refused(writes[len(done) : len(done) + rows], error.status_code, str(error))
+            else:
+                done += outcomes(answered["items"])
         return done
 
     def refresh(self, *indexes: str) -> None:

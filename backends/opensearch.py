@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import ClassVar
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import RequestError
+from opensearchpy.exceptions import RequestError, TransportError
 
 from ..spec.capabilities import Capabilities
 from ..spec.errors import ConfigurationError
@@ -33,6 +33,7 @@ from .documents import (
     documents,
     lines,
     outcomes,
+    refused,
 )
 from .opensearch_vectors import VECTOR_CAPABILITIES, VECTOR_SETTINGS, OpenSearchVectors
 from .provision import Provisioners
@@ -154,7 +155,8 @@ class OpenSearchDocuments:
 
     def properties(self, index: str) -> Json:
         """See documents.Documents."""
-        return self._client.indices.get_mapping(index=index)[index]["mappings"]["properties"]
+        (found,) = self._client.indices.get_mapping(index=index).values()
+        return found["mappings"]["properties"]
 
     def fetch(self, wanted: Sequence[tuple[str, str]], *, exclude: Sequence[str] = ()) -> list[Document | None]:
         """See documents.Documents."""
@@ -164,15 +166,19 @@ class OpenSearchDocuments:
         params = {"_source_excludes": ",".join(exclude)} if exclude else {}
         return documents(self._client.mget(body={"docs": docs}, params=params)["docs"])
 
-    def write(
-        self, index: str, writes: Sequence[Write], *, refresh: bool = False, alias: bool = False
-    ) -> list[Outcome]:
+    def write(self, alias: str, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:
         """See documents.Documents."""
-        params = {"refresh": "true"} if refresh else {}
-        params |= {"require_alias": "true"} if alias else {}
+        params = {"require_alias": "true"} | ({"refresh": "true"} if refresh else {})
         done: list[Outcome] = []
-        for _, body in bodies(lines(writes)):
-            done += outcomes(self._client.bulk(index=index, body=body, params=params)["items"])
+        for rows, body in bodies(lines(writes)):
+            try:
+                answered = self._client.bulk(index=alias, body=body, params=params)
+            except TransportError as error:
+                if not done or not isinstance(error.status_code, int):
+                    raise
+                done += refused(writes[len(done) : len(done) + rows], error.status_code, str(error))
+            else:
+                done += outcomes(answered["items"])
         return done
 
     def refresh(self, *indexes: str) -> None:
