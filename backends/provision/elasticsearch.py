@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import containers, homes, java, servers
+from ..document_url import HINT, address
+from . import Endpoint, EngineUnavailable, Provisioners, containers, homes, java, servers
 from .settings import current
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
+
+PROBE_SECONDS = 10.0
+LEAST = 9
+"""The oldest major version that is known to do."""
 
 IMAGE = "docker.elastic.co/elasticsearch/elasticsearch:9.4.3"
 PORT = 9200
@@ -23,6 +31,45 @@ SETTINGS = {
     "cluster.routing.allocation.disk.threshold_enabled": "false",
 }
 """Of every server that we start. A full disk of the machine is not the store's fault."""
+
+
+class GivenElasticsearch:
+    """Your server. Nothing is started or stopped; only indices named `memassay-…` are touched."""
+
+    def missing(self) -> str | None:
+        """See provision.Provisioner."""
+        if find_spec("elasticsearch") is not None:
+            return None
+        return "the module elasticsearch is not installed: pip install 'memassay[elasticsearch]'"
+
+    @contextmanager
+    def start(self, url: str | None) -> Generator[Endpoint]:
+        """See provision.Provisioner."""
+        if url is None:
+            raise EngineUnavailable("no url was given", hint=HINT)
+        yield Endpoint(url=url, method="url", detail=probe(url))
+
+
+def probe(url: str) -> str:
+    """Connect once; what is there, without secrets."""
+    try:
+        where = address(url)
+    except ValueError as error:
+        raise EngineUnavailable(str(error)) from None
+    from elasticsearch import ApiError, TransportError, UnsupportedProductError
+
+    from ..elasticsearch import connect
+
+    try:
+        with connect(url, seconds=PROBE_SECONDS) as client:
+            number: str = client.info()["version"]["number"]
+    except UnsupportedProductError:
+        raise EngineUnavailable(f"what answers at {where.base} is not Elasticsearch", hint=HINT) from None
+    except (ApiError, TransportError) as error:
+        raise EngineUnavailable(f"no Elasticsearch answers: {where.quiet(str(error))}", hint=HINT) from None
+    if int(number.split(".")[0]) < LEAST:
+        raise EngineUnavailable(f"Elasticsearch {number} is at {where.base}", hint=f"use {LEAST} or later")
+    return f"Elasticsearch {number} at {where.base}"
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:
@@ -127,3 +174,5 @@ CONTAINER = containers.Container(
     ready=servers.check_health,
     note=servers.heap_in_words,
 )
+
+PROVISIONERS: Provisioners = {"url": GivenElasticsearch(), "docker": CONTAINER, "embedded": EMBEDDED}

@@ -53,7 +53,7 @@ def keep(*, root: str = "", programs: Sequence[str] = (), label: str = "") -> Ge
 def directory(
     prefix: str, programs: Sequence[str] = (), stop: Callable[[Path], None] = lambda root: None
 ) -> Generator[Path]:
-    """A fresh temporary directory. It, and what runs in it (leftovers.processes), is gone at the end, however that comes.
+    """A fresh temporary directory. At the end, however it comes, it is gone with what runs in it (leftovers.processes).
 
     stop: ends these on the ordinary way out.
     """
