@@ -107,6 +107,11 @@ def ours(documents: Documents, pattern: str) -> dict[str, Json]:
     return found
 
 
+def namespaces(documents: Documents) -> tuple[str, ...]:
+    """The namespaces on the server. ConfigurationError when an index has such a name and is not ours."""
+    return tuple(sorted({index.split("-")[1] for index in ours(documents, "memassay-*")}))
+
+
 def enter(documents: Documents, where: Names, settings: Json) -> None:
     """Create the indices of threads and messages where they are absent."""
     found = {meta["kind"] for meta in ours(documents, f"{where.threads},{where.messages}").values()}

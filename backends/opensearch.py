@@ -17,7 +17,7 @@ from ..spec.requests import parse_config
 from ..spec.types import MemoryConfig
 from .document_embeddings import Embeddings
 from .document_index import DocumentIndex
-from .document_layout import drop, enter, names, reset
+from .document_layout import drop, enter, names, namespaces, reset
 from .document_store import DocumentMemory
 from .document_url import address
 from .documents import (
@@ -94,6 +94,11 @@ class OpenSearchBackend:
         where = names(namespace)
         with closing(OpenSearchDocuments(connect(url))) as documents:
             drop(documents, where)
+
+    def namespaces(self, url: str) -> tuple[str, ...]:
+        """The namespaces on the server. ConfigurationError when an index has such a name and is not ours."""
+        with closing(OpenSearchDocuments(connect(url))) as documents:
+            return namespaces(documents)
 
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace, which keeps its indices of threads and messages; nothing happens when there is none."""

@@ -9,12 +9,16 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import find
-from memassay.harness.engine import methods
+from memassay.harness.engine import AUTO, choose, methods, url_for
 from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
 from memassay.spec.types import MemoryConfig
 
 BACKENDS = ("reference", "libsql", "postgres", "faiss")
+SERVERS = ("elasticsearch", "opensearch")
+"""Engines that are had in whichever way `auto` finds; of the others the one that comes as a package."""
+
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where the clock of a test stands until it ticks."""
 
@@ -48,12 +52,13 @@ class Engines:
         """The backend, and the URL of its running engine. Skips the test when the engine cannot be had here."""
         if name not in self._started:
             backend = find(name)
-            url = ""
-            if ways := methods(backend):
-                embedded = ways["embedded"]
-                if reason := embedded.missing():
-                    pytest.skip(reason)
-                url = self._stack.enter_context(embedded.start(None)).url
+            given = url_for(name, backend, {})
+            method = AUTO if given or name in SERVERS else "embedded"
+            try:
+                way = choose(backend, method, given).way if methods(backend) else None
+                url = "" if way is None else self._stack.enter_context(way.start(given)).url
+            except EngineUnavailable as error:
+                pytest.skip(str(error))
             self._started[name] = backend, url
         return self._started[name]
 
@@ -106,6 +111,18 @@ def engines() -> Generator[Engines]:
 def postgres_url(engines: Engines) -> str:
     """The session's PostgreSQL."""
     return engines.get("postgres")[1]
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(engines: Engines) -> str:
+    """The session's Elasticsearch."""
+    return engines.get("elasticsearch")[1]
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(engines: Engines) -> str:
+    """The session's OpenSearch."""
+    return engines.get("opensearch")[1]
 
 
 @pytest.fixture(params=BACKENDS)

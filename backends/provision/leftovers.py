@@ -35,7 +35,7 @@ def processes(root: str, programs: Sequence[str] = ()) -> list[psutil.Process]:
     """
     found: list[psutil.Process] = []
     for process in psutil.process_iter(["name", "cmdline", "environ", "status"]):
-        told = process.info
+        told: dict[str, Any] = process.info
         named = told["name"] in programs and any(root in argument for argument in told["cmdline"] or ())
         ours = named or (told["environ"] or {}).get(ROOT) == root
         if ours and told["status"] != psutil.STATUS_ZOMBIE:
