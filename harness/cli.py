@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 from platformdirs import user_cache_path
@@ -22,11 +22,13 @@ from ..backends.registry import UnknownBackend, find
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from . import artefact, budget, cases, corpus, doctor, exits, results, runner, scaffold
+from ..spec.program import Program
+from . import artefact, budget, cases, corpus, doctor, exits, output, results, runner, scaffold
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
 from .execution import execute
 from .exits import Exit, UsageProblem
+from .output import own_stdout
 from .progress import Display
 from .zone import hostile_zone
 
@@ -55,7 +57,7 @@ class Output(Console):
 
     def on_broken_pipe(self) -> None:
         """See rich.console.Console."""
-        _silence()
+        _silence(self.file)
         raise SystemExit(Exit.BROKEN_PIPE)
 
 
@@ -63,16 +65,25 @@ def main() -> None:
     """Run the command line; a termination is treated like Ctrl-C, so that engines are stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
+    if sys.stdout is None or sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.exit(Exit.USAGE)  # a stream was closed beforehand: there is nowhere to say it
     try:
-        app(prog_name="memassay")
+        try:
+            app(prog_name="memassay")
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stdout)
         sys.exit(Exit.BROKEN_PIPE)
+    except OSError as error:
+        _silence(sys.stdout)
+        _complain(f"standard output cannot be written to: {error.strerror}")
+        sys.exit(Exit.USAGE)
 
 
-def _silence() -> None:
-    """Send what is still to be written nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _silence(stream: IO[str]) -> None:
+    """Send nowhere what is still to be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -88,8 +99,12 @@ def user_errors() -> Generator[None]:
         _fail("interrupted", Exit.INTERRUPTED)
 
 
-def _fail(message: str, code: Exit) -> NoReturn:
+def _complain(message: str) -> None:
     Console(stderr=True).print(Text(f"memassay: {message}"), soft_wrap=True)
+
+
+def _fail(message: str, code: Exit) -> NoReturn:
+    _complain(message)
     raise typer.Exit(code)
 
 
@@ -159,41 +174,51 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors():
-        plan = runner.Plan(
-            targets=_targets(backends),
-            level=_level(level),
-            clauses=_clauses(clause or [], _level(level)),
-            method=provision,
-            urls=_urls(url or []),
-            fail_fast=fail_fast,
-        )
-        for target in plan.targets:
-            # An engine that cannot be had is reported later, in the backend's own column.
-            with suppress(EngineUnavailable):
-                choose(target.backend, provision, url_for(target.name, target.backend, plan.urls))
-        if examples is not None and examples < 1:
-            raise UsageProblem(f"--examples is {examples}", hint="ask for at least 1 program")
+        _bounded(seed, examples)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
-        for path in (json_file, junit_file):
-            if path is not None:
-                _writable(path)
-        _writable_folder(cases_folder)
-        out = Output()
-        if allowed is not None:
-            examples = budget.affordable(plan, plan.level, seed, allowed)
-            out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
-        with Display(out) as display:
-            programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+        output.check({"--json": json_file, "--junit": junit_file})
+        output.check_folder("--cases", cases_folder)
+        targets = _targets(backends)
+        plan = runner.Plan(
+            targets=targets,
+            level=_level(level),
+            clauses=_clauses(clause or [], _level(level)),
+            method=provision,
+            urls=_urls(url or [], targets),
+            fail_fast=fail_fast,
+        )
+        _reachable(plan.targets, provision, plan.urls)
+        with own_stdout() as stdout, Display(Output(file=stdout)) as display:
+            if allowed is not None:
+                examples = budget.affordable(plan, plan.level, seed, allowed, display.corpus)
+                display.say(f"a budget of {time_budget} allows {examples:,} programs")
+            programs = corpus.build(plan.level, seed, examples, progress=display.corpus)
             result = runner.verify(plan, programs, display)
-        result = cases.keep(result, cases_folder)
-        if json_file is not None:
-            json_file.write_bytes(artefact.encode(result))
-        if junit_file is not None:
-            junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
-        _report(result, out, cases_folder)
+        unwritten: list[str] = []
+        with _noted(unwritten):
+            result = cases.keep(result, cases_folder)
+        for path, content in {
+            json_file: lambda: artefact.encode(result),
+            junit_file: lambda: junit.document(result, cases_folder.as_posix()),
+        }.items():
+            with _noted(unwritten):
+                if path is not None:
+                    output.write(path, content())
+        _report(result, Output(), cases_folder)
+        if unwritten:
+            raise UsageProblem("; ".join(unwritten))
         raise typer.Exit(exits.of(result))
+
+
+@contextmanager
+def _noted(problems: list[str]) -> Generator[None]:
+    """A file that cannot be written must not cost the report of the run."""
+    try:
+        yield
+    except UsageProblem as problem:
+        problems.append(str(problem))
 
 
 def _report(result: Result, out: Console, cases_folder: Path) -> None:
@@ -250,37 +275,49 @@ def replay(
 ) -> None:
     """See the help above."""
     with user_errors():
-        read = [(path, cases.read(path)) for path in cases.files(paths)]
-        names = on or list(dict.fromkeys(case.found.backend for _, case in read))
-        targets = _targets(names)
-        urls = _urls(url or [])
-        out = Output()
-        codes: set[Exit] = set()
+        read, code = _read(cases.files(paths))
+        targets = _targets(on or list(dict.fromkeys(case.found.backend for _, case in read)))
+        urls = _urls(url or [], targets)
+        _reachable(targets, provision, urls)
+        codes = {code}
         for target in targets:
             own = [(path, case) for path, case in read if on or case.found.backend == target.name]
-            codes.add(_replay_on(target, own, provision, urls, out))
+            codes.add(_replay_on(target, own, provision, urls))
         raise typer.Exit(max(codes))
 
 
-def _replay_on(
-    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: dict[str, str], out: Console
-) -> Exit:
+def _read(paths: Sequence[Path]) -> tuple[list[tuple[Path, Case]], Exit]:
+    """The cases, and the exit code that those give which cannot be read: each is named, the rest is replayed."""
+    read: list[tuple[Path, Case]] = []
     code = Exit.CONFORMS
-    try:
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, urls) as engine,
-            Namespaces(engine) as namespaces,
-        ):
-            for path, case in read:
-                replayed = cases.replay(case, engine, namespaces)
-                detail = cases.in_words(case, replayed)
-                trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
-                if replayed.status != "FIXED":
-                    code = Exit.CLAUSES_FAIL
-    except (EngineUnavailable, EngineFailed) as error:
-        out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
-        return Exit.ENGINE
+    for path in paths:
+        try:
+            read.append((path, cases.read(path)))
+        except UsageProblem as problem:
+            _complain(str(problem))
+            code = Exit.USAGE
+    return read, code
+
+
+def _replay_on(target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: dict[str, str]) -> Exit:
+    code = Exit.CONFORMS
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+            ):
+                for path, case in read:
+                    replayed = cases.replay(case, engine, namespaces)
+                    detail = cases.in_words(case, replayed)
+                    trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
+                    if replayed.status != "FIXED":
+                        code = Exit.CLAUSES_FAIL
+        except (EngineUnavailable, EngineFailed) as error:
+            out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
+            return Exit.ENGINE
     return code
 
 
@@ -303,22 +340,14 @@ def report(
     """See the help above."""
     with user_errors():
         read = [results.read(path) for path in files]
-        _writable_folder(folder, option="-o")
+        output.check_folder("-o", folder)
         written = {
             folder / "index.html": html.page(read, cases_folder.as_posix()),
             folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
         }
-        for path in written:
-            if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-                raise UsageProblem(f"{path} cannot be written", hint="choose another folder with -o")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, content in written.items():
-                path.write_bytes(content)
-        except OSError as error:
-            raise UsageProblem(
-                f"{folder} cannot be written to: {error.strerror}", hint="choose another folder"
-            ) from None
+        output.check({path.name: path for path in written if path.parent.is_dir()})
+        for path, content in written.items():
+            output.write(path, content)
         for path in written:
             typer.echo(f"wrote {path}")
 
@@ -329,26 +358,45 @@ def report(
 \b
 Examples:
   memassay run case.json --on libsql
+  memassay run case.json --on reference --on libsql
 """
 )
 def run(
     file: Annotated[Path, typer.Argument(metavar="CASE", help="A case file, or a program as JSON.")],
-    on: Annotated[str, typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory.")],
+    on: Annotated[
+        list[str],
+        typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory; may be repeated."),
+    ],
     provision: Provision = AUTO,
     url: Urls = None,
 ) -> None:
     """See the help above."""
     with user_errors():
         program = cases.read_program(file)
-        (target,) = _targets([on])
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, _urls(url or [])) as engine,
-            Namespaces(engine) as namespaces,
-            namespaces.fresh() as namespace,
-        ):
-            steps = cases.steps(program, execute(engine, namespace, program), engine)
-        trace.outcomes(steps, Output())
+        targets = _targets(on)
+        urls = _urls(url or [], targets)
+        _reachable(targets, provision, urls)
+        raise typer.Exit(max(_run_on(target, program, provision, urls, titled=len(targets) > 1) for target in targets))
+
+
+def _run_on(target: runner.Target, program: Program, provision: str, urls: dict[str, str], *, titled: bool) -> Exit:
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        if titled:
+            out.print(Text(f"on {target.name}", style="bold"), soft_wrap=True)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+                namespaces.fresh() as namespace,
+            ):
+                steps = cases.steps(program, execute(engine, namespace, program), engine)
+                trace.outcomes(steps, out)
+        except (EngineUnavailable, EngineFailed) as error:
+            _complain(f"{target.name}: {error}")
+            return Exit.ENGINE
+    return Exit.CONFORMS
 
 
 @app.command(
@@ -421,7 +469,8 @@ def _load(name: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return find(name)
+        with own_stdout():
+            return find(name)
     except UnknownBackend:
         raise
     except Exception as error:
@@ -452,27 +501,35 @@ def _clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _urls(given: Sequence[str]) -> dict[str, str]:
+def _urls(given: Sequence[str], targets: Sequence[runner.Target]) -> dict[str, str]:
+    """URLs by the name of a backend at hand. Raises UsageProblem for any other."""
+    names = dict.fromkeys(name for target in targets for name in (target.name, target.backend.name))
     urls: dict[str, str] = {}
     for item in given:
         backend, equals, url = item.partition("=")
         if not (backend and equals and url):
             raise UsageProblem("a --url is not BACKEND=URL", hint="e.g. --url postgres=postgresql://me@host/db")
-        urls[backend] = url
+        if backend not in names:
+            raise UsageProblem(
+                f"--url is for {backend!r}, which this command does not use", hint="it uses " + ", ".join(names)
+            )
+        if urls.setdefault(backend, url) != url:
+            raise UsageProblem(f"--url gives {backend} two URLs", hint="give one")
     return urls
 
 
-def _writable(path: Path) -> None:
-    """Find out before the run. Raises UsageProblem."""
-    try:
-        with path.open("ab"):
-            pass
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
+def _reachable(targets: Sequence[runner.Target], provision: str, urls: Mapping[str, str]) -> None:
+    """Raises UsageProblem for a way that a backend does not have; an engine that cannot be had is told later."""
+    for target in targets:
+        with suppress(EngineUnavailable), own_stdout():
+            choose(target.backend, provision, url_for(target.name, target.backend, urls))
 
 
-def _writable_folder(folder: Path, option: str = "--cases") -> None:
-    """The same for a folder, which need not exist yet. Raises UsageProblem."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageProblem(f"{folder} cannot be written to", hint=f"choose another folder with {option}")
+def _bounded(seed: int, examples: int | None) -> None:
+    if abs(seed) >= 2**53:
+        raise UsageProblem(f"--seed is {seed}", hint=f"use one of at most {2**53 - 1}")
+    if examples is not None and not 1 <= examples <= corpus.MAX_PROGRAMS:
+        raise UsageProblem(
+            f"--examples is {examples}",
+            hint=f"ask for at least 1 program and at most {corpus.MAX_PROGRAMS}; for more, run other seeds",
+        )

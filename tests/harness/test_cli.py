@@ -219,8 +219,8 @@ def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    for line in process.stdout:
+    assert process.stderr is not None  # where stores print
+    for line in process.stderr:
         if line == "waiting\n":
             break
     process.send_signal(request.param)
