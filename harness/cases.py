@@ -14,7 +14,7 @@ from ..spec.divergence import Divergence
 from ..spec.forms import FormError
 from ..spec.judge import expect
 from ..spec.program import Program
-from . import artefact, documents, output
+from . import artefact, documents, inflight, output
 from .artefact import RERUNS, BackendResult, Case, ClauseResult, Finding, Result, Step
 from .engine import Engine, Namespaces
 from .execution import TIME_LIMIT, Execution, execute
@@ -111,8 +111,8 @@ def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TI
     for _ in range(RERUNS):
         with namespaces.fresh() as namespace:
             executions.append(execute(engine, namespace, case.program, limit))
-    if any(divergence.crashed for execution in executions for divergence in execution.divergences):
-        engine.check()
+    for execution in executions:
+        inflight.check(engine, execution, case.program.hash)
     failing = [execution for execution in executions if execution.divergences]
     if not failing:
         return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))
