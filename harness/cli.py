@@ -410,8 +410,8 @@ Examples:
 )
 def doctor_command() -> None:
     """See the help above."""
-    with user_errors():
-        out = Output()
+    with user_errors(), own_stdout() as stdout:
+        out = Output(file=stdout)
         for check in doctor.checks():
             mark, style = ("missing", "yellow") if check.missing else ("ok", "green")
             out.print(Text.assemble((f"{mark:8}", style), f"{check.subject}: {check.what}"), soft_wrap=True)
@@ -464,10 +464,9 @@ def _targets(names: Sequence[str]) -> tuple[runner.Target, ...]:
 
 def _load(name: str) -> Any:
     """A backend; a module of the user's is found in the current directory too."""
-    if ":" not in name:
-        return find(name)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    with suppress(OSError):  # the directory may be gone
+        if ":" in name and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
     try:
         with own_stdout():
             return find(name)

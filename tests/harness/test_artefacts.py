@@ -147,7 +147,7 @@ LARGE: dict[str, Any] = {
     "a text": LONG,
     "a text within": {"a": [LONG]},
     "a key": {LONG: 1},
-    "many texts": [[LONG] * 40] * 40,
+    "many texts": [["xy" * 1_000] * 40] * 40,
     "many keys": {str(i): i for i in range(100_000)},
     "many elements": list(range(100_000)),
     "a crash": Crashed("E" * 1_000_000, LONG),
