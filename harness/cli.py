@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 from platformdirs import user_cache_path
@@ -18,16 +18,32 @@ from rich.text import Text
 
 from ..backends.provision import EngineUnavailable, interruption
 from ..backends.provision import settings as current
-from ..backends.provision.settings import HEAP, Settings
+from ..backends.provision.settings import HEAP, Choices, Settings
 from ..backends.registry import UnknownBackend, find
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from . import artefact, budget, cases, cleaning, corpus, doctor, exits, fetching, results, runner, scaffold, settings
+from ..spec.program import Program
+from . import (
+    artefact,
+    budget,
+    cases,
+    cleaning,
+    corpus,
+    doctor,
+    exits,
+    fetching,
+    output,
+    results,
+    runner,
+    scaffold,
+    settings,
+)
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
 from .execution import execute
 from .exits import Exit, UsageProblem
+from .output import own_stdout
 from .progress import Display
 from .zone import hostile_zone
 
@@ -56,7 +72,7 @@ class Output(Console):
 
     def on_broken_pipe(self) -> None:
         """See rich.console.Console."""
-        _silence()
+        _silence(self.file)
         raise SystemExit(Exit.BROKEN_PIPE)
 
 
@@ -64,16 +80,25 @@ def main() -> None:
     """Run the command line; a termination and a hang-up are treated like Ctrl-C, so that engines are stopped."""
     interruption.listen()
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
+    if sys.stdout is None or sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.exit(Exit.USAGE)  # a stream was closed beforehand: there is nowhere to say it
     try:
-        app(prog_name="memassay")
+        try:
+            app(prog_name="memassay")
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stdout)
         sys.exit(Exit.BROKEN_PIPE)
+    except OSError as error:
+        _silence(sys.stdout)
+        _complain(f"standard output cannot be written to: {error.strerror}")
+        sys.exit(Exit.USAGE)
 
 
-def _silence() -> None:
-    """Send what is still to be written nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _silence(stream: IO[str]) -> None:
+    """Send nowhere what is still to be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -89,8 +114,12 @@ def user_errors() -> Generator[None]:
         _fail("interrupted", Exit.INTERRUPTED)
 
 
-def _fail(message: str, code: Exit) -> NoReturn:
+def _complain(message: str) -> None:
     Console(stderr=True).print(Text(f"memassay: {message}"), soft_wrap=True)
+
+
+def _fail(message: str, code: Exit) -> NoReturn:
+    _complain(message)
     raise typer.Exit(code)
 
 
@@ -184,41 +213,51 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        plan = runner.Plan(
-            targets=_targets(backends),
-            level=_level(level),
-            clauses=_clauses(clause or [], _level(level)),
-            method=provision,
-            urls=chosen.options.urls,
-            fail_fast=fail_fast,
-        )
-        for target in plan.targets:
-            # An engine that cannot be had is reported later, in the backend's own column.
-            with suppress(EngineUnavailable):
-                choose(target.backend, provision, url_for(target.name, target.backend, plan.urls))
-        if examples is not None and examples < 1:
-            raise UsageProblem(f"--examples is {examples}", hint="ask for at least 1 program")
+        _bounded(seed, examples)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
-        for path in (json_file, junit_file):
-            if path is not None:
-                _writable(path)
-        _writable_folder(cases_folder)
-        out = Output()
-        if allowed is not None:
-            examples = budget.affordable(plan, plan.level, seed, allowed)
-            out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
-        with Display(out) as display:
-            programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+        output.check({"--json": json_file, "--junit": junit_file})
+        output.check_folder("--cases", cases_folder)
+        targets = _targets(backends)
+        plan = runner.Plan(
+            targets=targets,
+            level=_level(level),
+            clauses=_clauses(clause or [], _level(level)),
+            method=provision,
+            urls=_own(chosen.options, targets),
+            fail_fast=fail_fast,
+        )
+        _reachable(plan.targets, provision, plan.urls)
+        with own_stdout() as stdout, Display(Output(file=stdout)) as display:
+            if allowed is not None:
+                examples = budget.affordable(plan, plan.level, seed, allowed, display.corpus)
+                display.say(f"a budget of {time_budget} allows {examples:,} programs")
+            programs = corpus.build(plan.level, seed, examples, progress=display.corpus)
             result = runner.verify(plan, programs, display)
-        result = cases.keep(result, cases_folder)
-        if json_file is not None:
-            json_file.write_bytes(artefact.encode(result))
-        if junit_file is not None:
-            junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
-        _report(result, out, cases_folder)
+        unwritten: list[str] = []
+        with _noted(unwritten):
+            result = cases.keep(result, cases_folder)
+        for path, content in {
+            json_file: lambda: artefact.encode(result),
+            junit_file: lambda: junit.document(result, cases_folder.as_posix()),
+        }.items():
+            with _noted(unwritten):
+                if path is not None:
+                    output.write(path, content())
+        _report(result, Output(), cases_folder)
+        if unwritten:
+            raise UsageProblem("; ".join(unwritten))
         raise typer.Exit(exits.of(result))
+
+
+@contextmanager
+def _noted(problems: list[str]) -> Generator[None]:
+    """A file that cannot be written must not cost the report of the run."""
+    try:
+        yield
+    except UsageProblem as problem:
+        problems.append(str(problem))
 
 
 def _report(result: Result, out: Console, cases_folder: Path) -> None:
@@ -278,36 +317,51 @@ def replay(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        read = [(path, cases.read(path)) for path in cases.files(paths)]
-        names = on or list(dict.fromkeys(case.found.backend for _, case in read))
-        targets = _targets(names)
-        out = Output()
-        codes: set[Exit] = set()
+        read, code = _read(cases.files(paths))
+        targets = _targets(on or list(dict.fromkeys(case.found.backend for _, case in read)))
+        urls = _own(chosen.options, targets)
+        _reachable(targets, provision, urls)
+        codes = {code}
         for target in targets:
             own = [(path, case) for path, case in read if on or case.found.backend == target.name]
-            codes.add(_replay_on(target, own, provision, chosen.options.urls, out))
+            codes.add(_replay_on(target, own, provision, urls))
         raise typer.Exit(max(codes))
 
 
+def _read(paths: Sequence[Path]) -> tuple[list[tuple[Path, Case]], Exit]:
+    """The cases, and the exit code that those give which cannot be read: each is named, the rest is replayed."""
+    read: list[tuple[Path, Case]] = []
+    code = Exit.CONFORMS
+    for path in paths:
+        try:
+            read.append((path, cases.read(path)))
+        except UsageProblem as problem:
+            _complain(str(problem))
+            code = Exit.USAGE
+    return read, code
+
+
 def _replay_on(
-    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: Mapping[str, str], out: Console
+    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: Mapping[str, str]
 ) -> Exit:
     code = Exit.CONFORMS
-    try:
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, urls) as engine,
-            Namespaces(engine) as namespaces,
-        ):
-            for path, case in read:
-                replayed = cases.replay(case, engine, namespaces)
-                detail = cases.in_words(case, replayed)
-                trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
-                if replayed.status != "FIXED":
-                    code = Exit.CLAUSES_FAIL
-    except (EngineUnavailable, EngineFailed) as error:
-        out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
-        return Exit.ENGINE
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+            ):
+                for path, case in read:
+                    replayed = cases.replay(case, engine, namespaces)
+                    detail = cases.in_words(case, replayed)
+                    trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
+                    if replayed.status != "FIXED":
+                        code = Exit.CLAUSES_FAIL
+        except (EngineUnavailable, EngineFailed) as error:
+            out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
+            return Exit.ENGINE
     return code
 
 
@@ -330,22 +384,14 @@ def report(
     """See the help above."""
     with user_errors():
         read = [results.read(path) for path in files]
-        _writable_folder(folder, option="-o")
+        output.check_folder("-o", folder)
         written = {
             folder / "index.html": html.page(read, cases_folder.as_posix()),
             folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
         }
-        for path in written:
-            if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-                raise UsageProblem(f"{path} cannot be written", hint="choose another folder with -o")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, content in written.items():
-                path.write_bytes(content)
-        except OSError as error:
-            raise UsageProblem(
-                f"{folder} cannot be written to: {error.strerror}", hint="choose another folder"
-            ) from None
+        output.check({path.name: path for path in written if path.parent.is_dir()})
+        for path, content in written.items():
+            output.write(path, content)
         for path in written:
             typer.echo(f"wrote {path}")
 
@@ -356,11 +402,15 @@ def report(
 \b
 Examples:
   memassay run case.json --on libsql
+  memassay run case.json --on reference --on libsql
 """
 )
 def run(
     file: Annotated[Path, typer.Argument(metavar="CASE", help="A case file, or a program as JSON.")],
-    on: Annotated[str, typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory.")],
+    on: Annotated[
+        list[str],
+        typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory; may be repeated."),
+    ],
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -370,15 +420,30 @@ def run(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         program = cases.read_program(file)
-        (target,) = _targets([on])
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, chosen.options.urls) as engine,
-            Namespaces(engine) as namespaces,
-            namespaces.fresh() as namespace,
-        ):
-            steps = cases.steps(program, execute(engine, namespace, program), engine)
-        trace.outcomes(steps, Output())
+        targets = _targets(on)
+        urls = _own(chosen.options, targets)
+        _reachable(targets, provision, urls)
+        raise typer.Exit(max(_run_on(target, program, provision, urls, titled=len(targets) > 1) for target in targets))
+
+
+def _run_on(target: runner.Target, program: Program, provision: str, urls: Mapping[str, str], *, titled: bool) -> Exit:
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        if titled:
+            out.print(Text(f"on {target.name}", style="bold"), soft_wrap=True)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+                namespaces.fresh() as namespace,
+            ):
+                steps = cases.steps(program, execute(engine, namespace, program), engine)
+                trace.outcomes(steps, out)
+        except (EngineUnavailable, EngineFailed) as error:
+            _complain(f"{target.name}: {error}")
+            return Exit.ENGINE
+    return Exit.CONFORMS
 
 
 @app.command(
@@ -392,8 +457,8 @@ Examples:
 )
 def doctor_command() -> None:
     """See the help above."""
-    with user_errors(), engines(None):
-        out = Output()
+    with user_errors(), engines(None), own_stdout() as stdout:
+        out = Output(file=stdout)
         for check in doctor.checks():
             mark, style = ("missing", "yellow") if check.missing else ("ok", "green")
             out.print(Text.assemble((f"{mark:8}", style), f"{check.subject}: {check.what}"), soft_wrap=True)
@@ -486,12 +551,12 @@ def _targets(names: Sequence[str]) -> tuple[runner.Target, ...]:
 
 def _load(name: str) -> Any:
     """A backend; a module of the user's is found in the current directory too."""
-    if ":" not in name:
-        return find(name)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    with suppress(OSError):  # the directory may be gone
+        if ":" in name and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
     try:
-        return find(name)
+        with own_stdout():
+            return find(name)
     except UnknownBackend:
         raise
     except Exception as error:
@@ -522,17 +587,31 @@ def _clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _writable(path: Path) -> None:
-    """Find out before the run. Raises UsageProblem."""
-    try:
-        with path.open("ab"):
-            pass
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
+def _own(chosen: Choices, targets: Sequence[runner.Target]) -> Mapping[str, str]:
+    """The URLs chosen. Raises UsageProblem when something was chosen for a backend that is not at hand."""
+    at_hand = dict.fromkeys(name for target in targets for name in (target.name, target.backend.name))
+    for option, given in (("--url", chosen.urls), ("--image", chosen.images), ("--home", chosen.homes)):
+        for backend in given:
+            if backend not in at_hand:
+                raise UsageProblem(
+                    f"{option} is for {backend!r}, which this command does not use",
+                    hint="it uses " + ", ".join(at_hand),
+                )
+    return chosen.urls
 
 
-def _writable_folder(folder: Path, option: str = "--cases") -> None:
-    """The same for a folder, which need not exist yet. Raises UsageProblem."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageProblem(f"{folder} cannot be written to", hint=f"choose another folder with {option}")
+def _reachable(targets: Sequence[runner.Target], provision: str, urls: Mapping[str, str]) -> None:
+    """Raises UsageProblem for a way that a backend does not have; an engine that cannot be had is told later."""
+    for target in targets:
+        with suppress(EngineUnavailable), own_stdout():
+            choose(target.backend, provision, url_for(target.name, target.backend, urls))
+
+
+def _bounded(seed: int, examples: int | None) -> None:
+    if abs(seed) >= 2**53:
+        raise UsageProblem(f"--seed is {seed}", hint=f"use one of at most {2**53 - 1}")
+    if examples is not None and not 1 <= examples <= corpus.MAX_PROGRAMS:
+        raise UsageProblem(
+            f"--examples is {examples}",
+            hint=f"ask for at least 1 program and at most {corpus.MAX_PROGRAMS}; for more, run other seeds",
+        )

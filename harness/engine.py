@@ -6,7 +6,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -15,8 +15,11 @@ from ..backends.provision.settings import current, variable
 from ..spec.capabilities import Capabilities
 from ..spec.protocols import Backend
 from .exits import UsageProblem
+from .plain import bounded
 from .redact import Redactor
 from .timing import TimeOut, time_limit
+
+T = TypeVar("T")
 
 AUTO = "auto"
 POOL = 3
@@ -55,8 +58,9 @@ class Engine(msgspec.Struct, frozen=True):
         try:
             with time_limit(PATIENCE):
                 call()
-        except (TimeOut, Exception) as error:
-            raise EngineFailed(self.redactor.text(f"{complaint}: {type(error).__name__}: {error}")) from error
+        except (TimeOut, SystemExit, Exception) as error:
+            told = self.redactor.text(f"{complaint}: {type(error).__name__}: {error}")
+            raise EngineFailed(bounded(told)) from error
 
 
 def methods(backend: Backend) -> Mapping[str, Provisioner]:
@@ -134,15 +138,18 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail), passed_over=why),
-                version=redactor.text(backend.version(endpoint.url)),
-                capabilities=_checked(name, backend.capabilities(endpoint.url)),
+                endpoint=msgspec.structs.replace(
+                    endpoint, detail=bounded(redactor.text(endpoint.detail)), passed_over=why
+                ),
+                version=bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url)))),
+                capabilities=_checked(name, _told("capabilities()", backend.capabilities, endpoint.url)),
                 redactor=redactor,
             )
         except EngineUnavailable as error:
-            raise EngineUnavailable(redactor.text(error.message), hint=redactor.text(error.hint)) from None
+            told = bounded(redactor.text(error.message))
+            raise EngineUnavailable(told, hint=bounded(redactor.text(error.hint))) from None
         except Exception as error:
-            raise EngineUnavailable(redactor.text(f"{type(error).__name__}: {error}")) from error
+            raise EngineUnavailable(bounded(redactor.text(f"{type(error).__name__}: {error}"))) from error
         yield engine
 
 
@@ -218,6 +225,23 @@ class Namespaces:
             lambda: self._engine.backend.drop_namespace(self._engine.endpoint.url, namespace),
         )
         del self._uses[namespace]
+
+
+def _told(what: str, call: Callable[[str], T], url: str) -> T:
+    """What the backend tells of its engine. Raises EngineUnavailable."""
+    try:
+        with time_limit(PATIENCE):
+            return call(url)
+    except EngineUnavailable:
+        raise
+    except (TimeOut, SystemExit, Exception) as error:
+        raise EngineUnavailable(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+def _text(what: str, told: object) -> str:
+    if not isinstance(told, str) or not told.strip():
+        raise EngineUnavailable(f"{what} returned {told!a:.60}", hint="return the engine's version, a str")
+    return str.__str__(told)
 
 
 def _checked(name: str, capabilities: object) -> Capabilities:

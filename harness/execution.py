@@ -14,7 +14,7 @@ from ..spec.judge import MAIN_CLAUSE, judge
 from ..spec.program import AnyOperation, Program, Reopen
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import MemoryConfig
-from .engine import Engine, EngineFailed, Namespaces
+from .engine import Engine, Namespaces
 from .timing import TimeOut, time_limit
 
 TIME_LIMIT = 60.0
@@ -59,23 +59,6 @@ def execute_in(namespaces: Namespaces, engine: Engine, program: Program, limit: 
         if execution.timed_out:
             namespaces.retire()
         return execution
-
-
-def check_alive(engine: Engine, execution: Execution) -> None:
-    """After a call that broke: ask whether the engine still lives. Raises EngineFailed with what was in flight."""
-    if any(divergence.crashed for divergence in execution.divergences):
-        try:
-            engine.check()
-        except EngineFailed as error:
-            raise EngineFailed(f"{error}; {in_flight(execution)}") from error
-
-
-def in_flight(execution: Execution) -> str:
-    """The last call of the program that broke or hung, in words."""
-    broken = [divergence for divergence in execution.divergences if divergence.crashed]
-    number = max((divergence.index for divergence in broken), default=len(execution.program.operations) - 1)
-    name = execution.program.operations[number].name
-    return f"in flight was {name}, operation {number + 1} of program {execution.program.hash}"
 
 
 class _Opened:

@@ -13,17 +13,17 @@ from ..backends.provision import EngineUnavailable
 from ..spec.clauses import CLAUSES, Clause, Level, select
 from ..spec.divergence import Signature
 from ..spec.protocols import Backend
-from . import artefact, events, verdicts
+from . import artefact, events, inflight, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
-from .execution import TIME_LIMIT, TIME_OUT, check_alive, execute_in, in_flight
+from .execution import TIME_LIMIT, TIME_OUT, execute_in
 from .programs import needs
 from .zone import hostile_zone
 
 MAX_TIME_OUTS = 3
-"""Programs that may hang before the engine is given up."""
+"""Programs that may hang before a backend is given up."""
 
 DIED = "the engine failed"
 FAIL_FAST = "stopped at the first failure"
@@ -194,17 +194,21 @@ class _Verification:
             try:
                 execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
             except EngineFailed as error:
-                raise EngineFailed(f"{error}; next was program {entry.hash}") from error
+                raise EngineFailed(f"{error}; program {entry.hash} was to be next") from error
             self._ran.append(entry)
             if any(divergence.aspect in ("error", TIME_OUT) for divergence in execution.divergences):
                 self._derailed.add(entry.hash)
             for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
                 self._emit(events.SignatureFound(self._name, signature))
-            check_alive(engine, execution)
+            inflight.check(engine, execution, entry.hash)
             time_outs += execution.timed_out
             if time_outs == MAX_TIME_OUTS:
-                limit = f"{self._plan.time_limit:g} s"
-                raise EngineFailed(f"{time_outs} programs took longer than {limit} each; {in_flight(execution)}")
+                hung = inflight.call(execution, entry.hash)
+                self.stopped = engine.redactor.text(
+                    f"given up after {time_outs} programs that hung: {hung} did not return within "
+                    f"{self._plan.time_limit:g} s"
+                )
+                return
             self._emit(events.ProgramRan(self._name, done, len(self._entries), len(self._sightings)))
             if self._plan.fail_fast and self._sightings:
                 self.stopped = FAIL_FAST

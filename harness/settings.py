@@ -42,7 +42,8 @@ def pairs(kind: str, given: Sequence[str]) -> dict[str, str]:
                 f"a {option} is not BACKEND={option[2:].upper()}", hint=f"e.g. {option} {EXAMPLES[kind]}"
             )
         _check_backend(backend, option)
-        chosen[backend] = value
+        if chosen.setdefault(backend, value) != value:
+            raise UsageProblem(f"{option} is given twice for {backend}", hint="give one")
     return chosen
 
 
