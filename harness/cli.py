@@ -47,7 +47,7 @@ EXIT_CODES = """\b
 Exit codes:
   0  every clause asked for passes
   1  clauses fail (flaky and error included)
-  2  the command line is wrong
+  2  the command line is wrong, or a file cannot be read or written
   3  an engine could not be started, or died
   6  inconclusive: clauses are vacuous or were not run
   130  interrupted; what is shown is partial"""
