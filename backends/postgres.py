@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Literal, LiteralString, TypeVar
+from typing import Any, ClassVar, Literal, LiteralString, TypeVar, Unpack
 
 import msgspec
 import psycopg
@@ -35,10 +35,12 @@ from ..spec.index_requests import NewIndex, parse_semantic_index
 from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.requests import (
     Clone,
+    CloneOptions,
     Inclusion,
     MessageChange,
     MessageRow,
     Recall,
+    RecallOptions,
     embeds,
     parse_clone,
     parse_config,
@@ -55,11 +57,9 @@ from ..spec.types import (
     CloneResult,
     Content,
     Hit,
-    Include,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     NewMessage,
     OrderBy,
@@ -342,31 +342,9 @@ class PostgresMemory:
         with self._session() as connection:
             return bool(self._statement(connection, "DELETE FROM threads WHERE id = %(id)s", {"id": thread_id}))
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory."""
-        asked = parse_clone(
-            source_thread_id,
-            new_thread_id=new_thread_id,
-            resource_id=resource_id,
-            title=title,
-            meta=metadata,
-            message_limit=message_limit,
-            start=start,
-            end=end,
-            message_ids=message_ids,
-        )
+        asked = parse_clone(source_thread_id, **options)
         result = self._write(lambda connection: self._clone(connection, asked))
         self._grow()
         return result
@@ -580,32 +558,9 @@ class PostgresMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = parse_recall(thread_id, self._options, **options)
         with self._session() as connection:
             found: list[tuple[float, str, str]] = []
             if asked.search is None:

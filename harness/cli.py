@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -61,7 +62,7 @@ EXIT_CODES = """\b
 Exit codes:
   0  every clause asked for passes
   1  clauses fail (flaky and error included)
-  2  the command line is wrong
+  2  the command line is wrong, or a file cannot be read or written
   3  an engine could not be started, or died
   6  inconclusive: clauses are vacuous or were not run
   130  interrupted; what is shown is partial"""
@@ -80,8 +81,12 @@ def main() -> None:
     """Run the command line; a termination and a hang-up are treated like Ctrl-C, so that engines are stopped."""
     interruption.listen()
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
-    if sys.stdout is None or sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
-        sys.exit(Exit.USAGE)  # a stream was closed beforehand: there is nowhere to say it
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # it was closed beforehand
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what stores say may not fit the terminal's encoding
     try:
         try:
             app(prog_name="memassay")
@@ -551,9 +556,8 @@ def _targets(names: Sequence[str]) -> tuple[runner.Target, ...]:
 
 def _load(name: str) -> Any:
     """A backend; a module of the user's is found in the current directory too."""
-    with suppress(OSError):  # the directory may be gone
-        if ":" in name and os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())
+    if ":" in name and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
         with own_stdout():
             return find(name)

@@ -26,9 +26,9 @@ def plain(value: Any) -> Form:
         case Returned():
             return plain(value.value)
         case Refused():
-            return {"refused": bounded(value.code), "message": string(bounded(value.message))}
+            return {"refused": _said(value.code), "message": _said(value.message)}
         case Crashed():
-            return {"crashed": bounded(value.kind), "message": string(bounded(value.message))}
+            return {"crashed": _said(value.kind), "message": _said(value.message)}
         case None | bool():
             return value
         case int():
@@ -49,7 +49,12 @@ def plain(value: Any) -> Form:
         case msgspec.Struct():
             return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
         case _:
-            return string(bounded(_repr(value)))
+            return _said(_repr(value))
+
+
+def _said(told: object) -> Form:
+    """A text by a store, which may be of any length, and no text at all."""
+    return string(bounded(str.__str__(told) if isinstance(told, str) else _repr(told)))
 
 
 def _digits(number: int) -> str:

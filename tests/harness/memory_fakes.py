@@ -266,6 +266,16 @@ class Unstartable(Correct):
         self.provisioners = {"embedded": Way(error="port 5432 is taken")}
 
 
+class Foreign(Correct):
+    """Its engine does not come up, and says so in letters that ASCII lacks."""
+
+    name = "foreign"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.provisioners = {"embedded": Way(error="Fehler ü…")}
+
+
 class Unavailable(Correct):
     """Its engine cannot be had here."""
 

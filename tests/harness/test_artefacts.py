@@ -201,6 +201,11 @@ def test_what_a_text_of_a_subclass_holds_is_kept(value: Any) -> None:
     assert b'"true"' in msgspec.json.encode(plain(value))
 
 
+def test_an_error_whose_code_is_no_text_is_told() -> None:
+    refused = Refused(None, ["why"])  # type: ignore[arg-type]
+    assert plain(refused) == {"refused": "None", "message": "['why']"}
+
+
 def test_what_is_nested_too_deeply_is_not_kept() -> None:
     deep: Any = []
     for _ in range(100_000):

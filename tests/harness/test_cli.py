@@ -321,6 +321,47 @@ def test_an_interrupt_shows_no_traceback(interrupted: Interrupted) -> None:
     assert "Traceback" not in interrupted[1] + interrupted[2]
 
 
+def test_an_interrupt_while_the_program_loads_is_told_in_one_line(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "hypothesis.py").write_text("raise KeyboardInterrupt\n")  # found before the one that is installed
+    done = memassay("clauses")
+    assert (done.returncode, done.stderr) == (130, "memassay: interrupted\n")
+
+
+# Streams
+
+
+def shell(command: str, folder: Path, **environment: str) -> Done:
+    """Run a command in a shell; `$M` is the command line."""
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=process_environment(M=f"{sys.executable} -m memassay", **environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_changes_no_exit_code(tmp_path: Path, closed: str) -> None:
+    codes = [shell(f"$M clauses {closed}", tmp_path).returncode, shell(f"$M clauses x {closed}", tmp_path).returncode]
+    assert codes == [0, 2]
+
+
+def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell("cd gone && rmdir ../gone && $M clauses", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "memassay: the current directory is gone (change to another one)\n")
+
+
+def test_what_the_encoding_cannot_hold_is_escaped(tmp_path: Path) -> None:
+    done = shell(
+        "$M verify memory_fakes:Foreign --level smoke --examples 1", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0"
+    )
+    assert (done.returncode, "Fehler \\xfc\\u2026" in done.stdout) == (3, True)
+
+
 # Pipes
 
 
