@@ -63,7 +63,6 @@ def _backend(name: str) -> Iterator[Check]:
         yield Check(name, "needs no engine")
     for method, way in ways.items():
         if method == "url":
-            yield Check(name, f"url: yours, by --url {name}=... or {variable(name)}", way.missing() or "")
-        else:
-            runs = cast("str", getattr(way, "runs", ""))
-            yield Check(name, f"{method}: {runs}" if runs else method, way.missing() or "")
+            method = f"url: yours, by --url {name}=... or {variable(name)}"
+        runs = cast("str", getattr(way, "runs", ""))
+        yield Check(name, f"{method}: {runs}" if runs else method, way.missing() or "")
