@@ -113,6 +113,8 @@ def enter(documents: Documents, where: Names, settings: Json) -> None:
     for kind, alias, properties in (("threads", where.threads, THREADS), ("messages", where.messages, MESSAGES)):
         if kind not in found:
             documents.create(f"{alias}-{LAYOUT}", Definition(settings, properties, kind, alias))
+    if found:
+        documents.ready(where.threads, where.messages)
 
 
 def drop(documents: Documents, where: Names) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -50,10 +51,13 @@ class Engines:
             backend = find(name)
             url = ""
             if ways := methods(backend):
-                embedded = ways["embedded"]
-                if reason := embedded.missing():
+                given = os.environ.get(f"MEMASSAY_{name.upper()}_URL")
+                if given is None and "embedded" not in ways:
+                    pytest.skip(f"set MEMASSAY_{name.upper()}_URL")
+                way = ways["embedded" if given is None else "url"]
+                if reason := way.missing():
                     pytest.skip(reason)
-                url = self._stack.enter_context(embedded.start(None)).url
+                url = self._stack.enter_context(way.start(given)).url
             self._started[name] = backend, url
         return self._started[name]
 
