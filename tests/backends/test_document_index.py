@@ -242,7 +242,9 @@ def test_a_closed_client_says_so(index: DocumentIndex) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
-    "config", [IndexConfig("flat"), IndexConfig("hnsw", m=5, ef_construction=11)], ids=["flat", "hnsw"]
+    "config",
+    [IndexConfig("flat"), IndexConfig("hnsw", m=5, ef_construction=11), IndexConfig("hnsw", m=16, ef_construction=100)],
+    ids=["flat", "hnsw", "hnsw by the engine's defaults"],
 )
 def test_an_index_is_described_by_its_mapping(connect: Opener, config: IndexConfig, metric: Metric) -> None:
     connect().create_index("i", dimension=3, metric=metric, config=config)
