@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import find
-from memassay.harness.engine import methods
+from memassay.harness.engine import AUTO, choose, methods, url_for
 from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
 from memassay.spec.types import MemoryConfig
 
-BACKENDS = ("reference", "libsql", "postgres", "faiss")
+BACKENDS = ("reference", "libsql", "postgres", "faiss", "elasticsearch", "opensearch")
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where the clock of a test stands until it ticks."""
 
@@ -46,17 +46,21 @@ class Engines:
         self._started: dict[str, tuple[Backend, str]] = {}
 
     def get(self, name: str) -> tuple[Backend, str]:
-        """The backend, and the URL of its running engine. Skips the test when the engine cannot be had here."""
+        """The backend, and the URL of its running engine: one given by the environment, or of the session's own.
+
+        Skips the test when the engine cannot be had here.
+        """
         if name not in self._started:
             backend = find(name)
             url = ""
             if ways := methods(backend):
-                given = os.environ.get(f"MEMASSAY_{name.upper()}_URL")
-                if given is None and "embedded" not in ways:
-                    pytest.skip(f"set MEMASSAY_{name.upper()}_URL")
-                way = ways["embedded" if given is None else "url"]
-                if reason := way.missing():
-                    pytest.skip(reason)
+                given = url_for(name, backend, {})
+                own = "embedded" in ways and ways["embedded"].missing() is None
+                try:
+                    _, way = choose(backend, "embedded" if own and not given else AUTO, given)
+                except EngineUnavailable as error:
+                    pytest.skip(str(error))
+                assert way is not None
                 url = self._stack.enter_context(way.start(given)).url
             self._started[name] = backend, url
         return self._started[name]
@@ -110,6 +114,18 @@ def engines() -> Generator[Engines]:
 def postgres_url(engines: Engines) -> str:
     """The session's PostgreSQL."""
     return engines.get("postgres")[1]
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(engines: Engines) -> str:
+    """The session's Elasticsearch."""
+    return engines.get("elasticsearch")[1]
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(engines: Engines) -> str:
+    """The session's OpenSearch."""
+    return engines.get("opensearch")[1]
 
 
 @pytest.fixture(params=BACKENDS)
