@@ -29,18 +29,12 @@ def place(name: str, namespace: str = NAMESPACE) -> str:
     return f"memassay-{namespace}-vectors-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-@pytest.fixture(scope="session")
-def server(engines: Any) -> str:
-    """The session's OpenSearch."""
-    return engines.get("opensearch")[1]
-
-
 @pytest.fixture
-def url(server: str) -> Generator[str]:
+def url(opensearch_url: str) -> Generator[str]:
     """The server, with an empty namespace."""
-    BACKEND.drop_namespace(server, NAMESPACE)
-    yield server
-    BACKEND.drop_namespace(server, NAMESPACE)
+    BACKEND.drop_namespace(opensearch_url, NAMESPACE)
+    yield opensearch_url
+    BACKEND.drop_namespace(opensearch_url, NAMESPACE)
 
 
 def connect(url: str, namespace: str = NAMESPACE) -> DocumentIndex:
@@ -58,17 +52,17 @@ def index(url: str) -> Generator[DocumentIndex]:
 
 
 @pytest.fixture(scope="module")
-def raw(server: str) -> Generator[OpenSearch]:
+def raw(opensearch_url: str) -> Generator[OpenSearch]:
     """A client of another program."""
-    with OpenSearch(server, timeout=60) as client:
+    with OpenSearch(opensearch_url, timeout=60) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def crowd(server: str) -> Generator[DocumentIndex]:
+def crowd(opensearch_url: str) -> Generator[DocumentIndex]:
     """An index of each type over the same rows of 16 dimensions, in a namespace of its own; one segment each."""
-    BACKEND.drop_namespace(server, "os_crowd")
-    client = connect(server, "os_crowd")
+    BACKEND.drop_namespace(opensearch_url, "os_crowd")
+    client = connect(opensearch_url, "os_crowd")
     random = np.random.default_rng(1)
     rows = [
         NewVector(f"v{i}", vector, {"half": i % 2, "rare": i % 400 == 0} | ({} if i % 3 else {"third": "yes"}))
@@ -79,7 +73,7 @@ def crowd(server: str) -> Generator[DocumentIndex]:
         client.upsert_vectors(kind, rows)
     yield client
     client.close()
-    BACKEND.drop_namespace(server, "os_crowd")
+    BACKEND.drop_namespace(opensearch_url, "os_crowd")
 
 
 class Searches:
@@ -209,9 +203,9 @@ def test_the_deepest_filter_is_answered(crowd: DocumentIndex) -> None:
 @pytest.mark.parametrize("kind", ["hnsw", "flat"])
 @pytest.mark.parametrize("filter", [None, {"third": "yes"}], ids=["all", "third"])
 def test_the_baseline_finds_the_same(
-    server: str, crowd: DocumentIndex, kind: str, filter: dict[str, Any] | None, exact: bool
+    opensearch_url: str, crowd: DocumentIndex, kind: str, filter: dict[str, Any] | None, exact: bool
 ) -> None:
-    baseline = Baseline(server, "os_crowd", kind)
+    baseline = Baseline(opensearch_url, "os_crowd", kind)
     found = [hit[0] for hit in baseline.query(np.array(NORTH, np.float32), 10, filter, exact=exact)]
     baseline.close()
     assert found == [hit.id for hit in crowd.query_vectors(kind, NORTH, filter=filter, exact=exact)]
