@@ -40,7 +40,8 @@ THREADS: Json = {
     "cloned_at": OPAQUE,
     "clone_last": OPAQUE,
 }
-# The field `embedding` has an object with what is embedded of a message, if anything (document_embeddings.py).
+# `write` names the batch that wrote the document last. `embedding` has what is embedded of the message, if anything
+# (document_embeddings.py).
 MESSAGES: Json = {
     "id": KEYWORD,
     "thread_id": KEYWORD,
@@ -52,6 +53,7 @@ MESSAGES: Json = {
     "tokens": TOKENS,
     "created_at": LONG,
     "position": LONG,
+    "write": OPAQUE,
     "embedding": {"type": "object", "properties": {}},
 }
 EMBEDDING = "embedding"
