@@ -257,7 +257,10 @@ class DocumentIndex:
         if found is None:
             self._known.pop(name, None)
             return None
-        known = self._known[name] = Known(msgspec.convert(found["index"], NewIndex), place, found["alias"])
+        known = Known(msgspec.convert(found["index"], NewIndex), place, found["alias"])
+        if known != self._known.get(name):
+            self._documents.ready(known.alias)
+            self._known[name] = known
         return known
 
     def _on(self, name: str, work: Callable[[Known], T]) -> T:

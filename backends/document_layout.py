@@ -40,7 +40,8 @@ THREADS: Json = {
     "cloned_at": OPAQUE,
     "clone_last": OPAQUE,
 }
-# The field `embedding` has an object with what is embedded of a message, if anything (document_embeddings.py).
+# `write` names the batch that wrote the document last. `embedding` has what is embedded of the message, if anything
+# (document_embeddings.py).
 MESSAGES: Json = {
     "id": KEYWORD,
     "thread_id": KEYWORD,
@@ -52,6 +53,7 @@ MESSAGES: Json = {
     "tokens": TOKENS,
     "created_at": LONG,
     "position": LONG,
+    "write": OPAQUE,
     "embedding": {"type": "object", "properties": {}},
 }
 EMBEDDING = "embedding"
@@ -118,6 +120,8 @@ def enter(documents: Documents, where: Names, settings: Json) -> None:
     for kind, alias, properties in (("threads", where.threads, THREADS), ("messages", where.messages, MESSAGES)):
         if kind not in found:
             documents.create(f"{alias}-{LAYOUT}", Definition(settings, properties, kind, alias))
+    if found:
+        documents.ready(where.threads, where.messages)
 
 
 def drop(documents: Documents, where: Names) -> None:

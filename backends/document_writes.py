@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -141,10 +142,16 @@ class MessageWrites:
 
         RequestFailed when the engine refuses one.
         """
-        writes = [_write(each, source, seen) for each, source in changes.items()]
+        mark = uuid.uuid4().hex
+        marked = {each: None if source is None else source | {"write": mark} for each, source in changes.items()}
+        writes = [_write(each, source, seen) for each, source in marked.items()]
         overtaken: list[str] = []
         refused = ""
-        outcomes = self._documents.write(self._names.messages, writes)
+        try:
+            outcomes = self._documents.write(self._names.messages, writes)
+        except BaseException:
+            self._find_out(marked, seen, done, mark)
+            raise
         for (each, source), outcome in zip(changes.items(), outcomes, strict=True):
             if outcome.done:
                 done[each] = Done(seen.messages.get(each), None if source is None else outcome.version)
@@ -156,8 +163,19 @@ class MessageWrites:
             raise RequestFailed(refused)
         return overtaken
 
+    def _find_out(self, changes: Mapping[str, Json | None], seen: Seen, done: dict[str, Done], mark: str) -> None:
+        """Note what has happened of a batch whose answer was lost."""
+        found = self._fetch([(self._names.messages, each) for each in changes])
+        for (each, source), now in zip(changes.items(), found, strict=True):
+            if source is None and now is None:
+                done[each] = Done(seen.messages.get(each), None)
+            elif now is not None and now.source.get("write") == mark:
+                done[each] = Done(seen.messages.get(each), now.version)
+
     def undo(self, done: Mapping[str, Done], gone: Container[str] = ()) -> None:
         """Put back what was before, except where others have written since, or in an incarnation that is gone."""
+        if not done:
+            return
         writes: list[Write] = []
         for each, was in done.items():
             before = was.before
@@ -172,6 +190,9 @@ class MessageWrites:
         left = [each for each in outcomes if not (each.done or each.conflict or each.missing)]
         if left:
             raise RequestFailed(f"{len(left)} messages could not be put back: {left[0].reason}")
+        # Another of the threads may have been deleted meanwhile: nobody else would remove what came back too late.
+        late = self.look((), done).stale
+        self._documents.write(self._names.messages, [Write("delete", digest(each), None, late[each]) for each in late])
 
 
 def attempts() -> Iterator[int]:

@@ -138,6 +138,10 @@ class Documents(Protocol):
         """Create an index, ready for use; False when there is one of this name."""
         ...
 
+    def ready(self, *indexes: str) -> None:
+        """Wait until indices can be used: another client may be creating them."""
+        ...
+
     def drop(self, indexes: Iterable[str]) -> None:
         """Delete indices; those that do not exist are no error."""
         ...

@@ -137,9 +137,14 @@ class ElasticsearchDocuments:
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise
-            self._client.cluster.health(index=index, wait_for_status="yellow")
+            self.ready(index)
             return False
         return True
+
+    def ready(self, *indexes: str) -> None:
+        """See documents.Documents."""
+        # Not for the status yellow, which a new index has whose shard is not there yet.
+        self._client.cluster.health(index=",".join(indexes), wait_for_active_shards=len(indexes))
 
     def drop(self, indexes: Iterable[str]) -> None:
         """See documents.Documents."""

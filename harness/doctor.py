@@ -74,7 +74,9 @@ def _own(name: str, backend: Backend, way: Provisioner) -> Check:
     """The user's own engine: reached, if the environment has its URL."""
     url = url_for(name, backend, {})
     if url is None or way.missing():
-        return Check(name, f"url: yours, by --url {name}=... or {variable(name)}", way.missing() or "")
+        runs = cast("str", getattr(way, "runs", ""))
+        yours = f"url: yours, by --url {name}=... or {variable(name)}"
+        return Check(name, f"{yours}: {runs}" if runs else yours, way.missing() or "")
     try:
         with start(name, backend, "url", {}) as engine:
             return Check(name, f"url: {engine.version} ({engine.endpoint.detail}), by {variable(name)}")

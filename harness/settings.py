@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -14,11 +14,11 @@ from .exits import UsageProblem
 
 FILE = Path("memassay.toml")
 EXAMPLES = {
-    "urls": "postgres=postgresql://me@host/db",
-    "images": "postgres=pgvector/pgvector:pg17",
-    "homes": "opensearch=/opt/opensearch",
+    "urls": ("e.g. --url postgres=postgresql://me@host/db", 'e.g. [urls] postgres = "postgresql://me@host/db"'),
+    "images": ("e.g. --image postgres=pgvector/pgvector:pg17", 'e.g. [images] postgres = "pgvector/pgvector:pg17"'),
+    "homes": ("e.g. --home opensearch=/opt/opensearch", 'e.g. [homes] opensearch = "/opt/opensearch"'),
 }
-"""By kind of choice, which is the name of its table in the file too."""
+"""As an option and in the file, by kind of choice, which is the name of its table in the file."""
 
 
 def gather(
@@ -38,9 +38,7 @@ def pairs(kind: str, given: Sequence[str]) -> dict[str, str]:
         backend, equals, value = item.partition("=")
         option = f"--{kind.removesuffix('s')}"
         if not (backend and equals and value):
-            raise UsageProblem(
-                f"a {option} is not BACKEND={option[2:].upper()}", hint=f"e.g. {option} {EXAMPLES[kind]}"
-            )
+            raise UsageProblem(f"a {option} is not BACKEND={option[2:].upper()}", hint=EXAMPLES[kind][0])
         _check_backend(backend, option)
         if chosen.setdefault(backend, value) != value:
             raise UsageProblem(f"{option} is given twice for {backend}", hint="give one")
@@ -56,20 +54,22 @@ def read(path: Path) -> Choices:
     except (OSError, ValueError) as error:
         raise UsageProblem(f"{path} cannot be read: {error}", hint="it is TOML, in UTF-8") from None
     if unknown := sorted(document.keys() - EXAMPLES.keys()):
-        raise UsageProblem(f"{path} has an unknown table {unknown[0]!r}", hint=f"it may have {_listed(EXAMPLES)}")
+        raise UsageProblem(
+            f"{path} has an unknown table {unknown[0]!r}",
+            hint=f"it may have {', '.join(f'[{kind}]' for kind in EXAMPLES)}",
+        )
     return Choices(**{kind: _table(path, kind, document.get(kind, {})) for kind in EXAMPLES})
 
 
 def _table(path: Path, kind: str, table: object) -> dict[str, str]:
-    backend, _, value = EXAMPLES[kind].partition("=")
-    example = f'[{kind}] {backend} = "{value}"'
+    example = EXAMPLES[kind][1]
     if not isinstance(table, dict):
-        raise UsageProblem(f"{path}: {kind} is no table", hint=f"e.g. {example}")
+        raise UsageProblem(f"{path}: {kind} is no table", hint=example)
     chosen: dict[str, str] = {}
     for key, said in cast("dict[str, object]", table).items():
         _check_backend(key, f"{path}: [{kind}]")
         if not isinstance(said, str) or not said:
-            raise UsageProblem(f"{path}: {kind}.{key} is no string, or empty", hint=f"e.g. {example}")
+            raise UsageProblem(f"{path}: {kind}.{key} is no string, or empty", hint=example)
         chosen[key] = said
     return chosen
 
@@ -78,7 +78,3 @@ def _check_backend(name: str, where: str) -> None:
     """A slip in a name would otherwise choose nothing, silently."""
     if name not in names() and not set(":+") & set(name):
         raise UsageProblem(f"{where} names an unknown backend {name!r}", hint=f"registered: {', '.join(names())}")
-
-
-def _listed(kinds: Mapping[str, str]) -> str:
-    return ", ".join(f"[{kind}]" for kind in kinds)

@@ -12,12 +12,15 @@ from . import Endpoint, EngineUnavailable, Provisioners
 from .keeper import directory
 
 MEMORY = ":memory:"
+REMOTE = ("libsql://", "http://", "https://", "ws://", "wss://")
 
 
 def database_path(url: str) -> str:
     """The path that the engine opens for `:memory:`, a plain path or `file:/path`. ValueError for anything else."""
     if url == MEMORY:
         return url
+    if url.startswith(REMOTE):
+        raise ValueError("a libSQL server is not supported, as there was none to try it on: a file is")
     path = unquote(urlsplit(url).path) if url.startswith("file:") else url
     if not path or "://" in path:
         raise ValueError(f"{url!r} names no database file")
@@ -53,6 +56,8 @@ class InMemory:
 
 class UserFile:
     """A file of the user's, made when absent and left where it is."""
+
+    runs = "a file, no server (libsql://), as there was none to try it on"
 
     def missing(self) -> str | None:
         """See provision.Provisioner."""

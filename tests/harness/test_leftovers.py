@@ -28,6 +28,12 @@ FEW = ("--level", "smoke", "--examples", "150")
 SEARCH_ENGINES = ("elasticsearch", "opensearch")
 
 
+def listen_to_interruptions() -> None:
+    """In a new process: jobs of a shell in the background ignore Ctrl-C, and so does what they start."""
+    for number in interruption.SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Run:
     """`memassay verify` in a process of its own, with a temporary directory of its own."""
 
@@ -42,6 +48,7 @@ class Run:
             stdout=self._output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=listen_to_interruptions,
         )
 
     @property
@@ -175,6 +182,7 @@ def interrupt_at_random_moments(start: Callable[..., Run], seconds: float, *argu
 def test_ctrl_c_at_ten_moments_leaves_nothing(start: Callable[..., Run], name: str, seconds: float) -> None:
     runs = interrupt_at_random_moments(start, seconds, backend_with(name, "embedded"), "--provision", "embedded")
     assert [run.left() for run in runs] == [[]] * MOMENTS
+    assert {run.process.returncode for run in runs} & {130, -signal.SIGINT}
 
 
 # Containers
