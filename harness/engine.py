@@ -13,10 +13,12 @@ from typing import cast
 import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
 from ..spec.protocols import Backend
 from .exits import UsageProblem
 from .redact import Redactor
+from .remote import SecondProcess
 from .timing import TimeOut, time_limit
 
 AUTO = "auto"
@@ -35,13 +37,14 @@ class EngineFailed(Exception):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """A backend with a running engine behind it."""
+    """A backend with a running engine behind it. `second` opens second clients in another process, if it can."""
 
     backend: Backend
     endpoint: Endpoint
     version: str
     capabilities: Capabilities
     redactor: Redactor
+    second: SecondProcess | None = None
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -117,12 +120,18 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 else stack.enter_context(way.start(url if chosen == "url" else None))
             )
             redactor = Redactor([url or "", endpoint.url])
+            capabilities = _checked(name, backend.capabilities(endpoint.url))
+            second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
+            if second is not None:
+                stack.callback(second.close)
+            detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail)),
+                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(detail)),
                 version=redactor.text(backend.version(endpoint.url)),
-                capabilities=_checked(name, backend.capabilities(endpoint.url)),
+                capabilities=capabilities,
                 redactor=redactor,
+                second=second,
             )
         except EngineUnavailable as error:
             raise EngineUnavailable(redactor.text(error.message), hint=redactor.text(error.hint)) from None
@@ -203,6 +212,16 @@ class Namespaces:
             lambda: self._engine.backend.drop_namespace(self._engine.endpoint.url, namespace),
         )
         del self._uses[namespace]
+
+
+def _reachable(name: str, backend: Backend, capabilities: Capabilities) -> bool:
+    """Whether another process can find the backend by its name, and open what this one opened."""
+    if not (capabilities.durable and capabilities.concurrent_clients and capabilities.other_processes):
+        return False
+    try:
+        return type(find(name)) is type(backend)
+    except UnknownBackend:
+        return False
 
 
 def _checked(name: str, capabilities: object) -> Capabilities:

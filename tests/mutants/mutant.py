@@ -46,17 +46,17 @@ class MutantNamespace(ModelNamespace):
         super().__init__()
         self._store = store
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         if issubclass(self._store, Model):
             return self._store(runtime, config, self.state)
-        return super().open_memory(runtime, config)
+        return super().open_memory(runtime, config, client)
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """See interpreter.Namespace."""
         if issubclass(self._store, ModelIndex):
             return self._store(self.indexes)
-        return super().open_index(runtime)
+        return super().open_index(runtime, client)
 
 
 MUTANTS: dict[str, Mutant] = {}
