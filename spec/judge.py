@@ -18,10 +18,11 @@ from . import program as ops
 from .capabilities import Capabilities
 from .compare import same
 from .divergence import Divergence
-from .interpreter import Transcript, run
+from .interpreter import Outcome, Transcript, run
 from .judge_known import MAIN_CLAUSE, Known
 from .judge_observations import Observations
 from .judge_reads import Reads
+from .judge_visibility import Visibility
 from .judge_writes import Writes
 from .reference import ModelNamespace
 from .reference_index import MODEL_CAPABILITIES
@@ -38,8 +39,8 @@ def judge(
         return ()
     if len(transcript) != len(expected):
         raise AssertionError("a transcript is not as long as its program")
-    walk = _Judge(program, capabilities)
-    found = tuple(walk.run(transcript))
+    walk = _Judge(program, transcript, expected, capabilities)
+    found = tuple(walk.run())
     if found:
         return found
     # What differs was judged to be as right, or no rule explains it: never a silent pass.
@@ -56,34 +57,56 @@ def expect(program: ops.Program, capabilities: Capabilities = MODEL_CAPABILITIES
 
 
 class _Judge:
-    def __init__(self, program: ops.Program, capabilities: Capabilities) -> None:
+    def __init__(
+        self, program: ops.Program, transcript: Transcript, expected: Transcript, capabilities: Capabilities
+    ) -> None:
+        self.transcript = transcript
         self.known = Known(program, capabilities)
+        self.visibility = Visibility(program, transcript, expected, capabilities)
         self.writes = Writes(self.known)
         self.observations = Observations(self.known)
         self.reads = Reads(self.known)
         self.accepted: set[int] = set()
         """Indices of outcomes that differ from the model's and are as right."""
 
-    def run(self, transcript: Transcript) -> Iterator[Divergence]:
+    def run(self) -> Iterator[Divergence]:
         known = self.known
-        for index, (operation, got) in enumerate(zip(known.program.operations, transcript, strict=False)):
+        for index, (operation, got) in enumerate(zip(known.program.operations, self.transcript, strict=False)):
             known.index = index
             expected = known.interpreter.step(operation)
             if operation.role == "read":
-                if known.synced:
-                    faults = tuple(self.reads.read(index, operation, expected, got))
-                    if not faults:
-                        self.accepted.add(index)
-                    yield from faults
+                yield from self.read(index, operation, expected, got)
                 continue
             if isinstance(operation, ops.Observe):
-                yield from self.observations.observation(index, expected, got)
+                late = None if known.dirty else self.visibility.late(index)
+                if late is not None:
+                    # The model stays as it is: the store has what it does not show yet.
+                    yield late
+                    known.observed()
+                else:
+                    yield from self.observations.observation(index, expected, got)
                 continue
             if isinstance(operation, ops.Tick):
                 continue
             known.synced = False
             known.segment.append(operation)
             if not known.dirty:
-                for divergence in self.writes.write(index, operation, expected, got):
-                    known.dirty = known.dirty or divergence.aspect == "error"
-                    yield divergence
+                yield from self.write(index, operation, expected, got)
+
+    def read(self, index: int, operation: ops.Operation, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
+        """A read is judged where the state was observed; whether it is late, everywhere."""
+        late = None if self.known.dirty else self.visibility.late(index)
+        if late is not None:
+            yield late
+        elif self.known.synced:
+            faults = tuple(self.reads.read(index, operation, expected, got))
+            if not faults:
+                self.accepted.add(index)
+            yield from faults
+
+    def write(self, index: int, operation: ops.Operation, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
+        """A write's own result; after one that failed, or acted on an older state, all waits for an observation."""
+        late = None if operation.role == "control" else self.visibility.acted_late(index)
+        for divergence in (late,) if late is not None else self.writes.write(index, operation, expected, got):
+            self.known.dirty = self.known.dirty or divergence.aspect in ("error", "late")
+            yield divergence

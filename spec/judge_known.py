@@ -94,6 +94,12 @@ class Known:
         self.state.next_position += 1
         return self.state.next_position
 
+    def observed(self) -> None:
+        """The model holds what the store showed."""
+        self.reset()
+        self.synced = True
+        self.dirty = False
+
     def reset(self) -> None:
         """Begin anew after an observation."""
         self.misdated.clear()

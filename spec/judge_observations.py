@@ -45,9 +45,7 @@ class Observations:
             )
         if not equal(expected.value, snapshot):
             self.known.load(snapshot)
-        self.known.reset()
-        self.known.synced = True
-        self.known.dirty = False
+        self.known.observed()
 
     def _snapshot(self, index: int, expected: Snapshot, got: Snapshot) -> Iterator[Divergence]:
         for thread_id, thread in expected.threads.items():
