@@ -25,9 +25,9 @@ class _Late(Adapter):
     """Reads until a client catches up."""
     writes: ClassVar[tuple[str, ...]] = ("save", "update", "delete", "clear", "create_thread", "clone")
     """The calls, by how their names begin, after which the others are behind."""
-    own: ClassVar[bool] = False
+    writer_too: ClassVar[bool] = False
     """Whether the writer itself is behind too."""
-    seen: State | None = None
+    earlier: State | None = None
     behind: int = 0
 
     def sees_late(self, call: str, arguments: Mapping[str, Any]) -> bool:
@@ -36,11 +36,11 @@ class _Late(Adapter):
 
     @contextmanager
     def _sight(self, call: str, arguments: Mapping[str, Any]) -> Generator[None]:
-        if not self.behind or self.seen is None or not self.sees_late(call, arguments):
+        if not self.behind or self.earlier is None or not self.sees_late(call, arguments):
             yield
             return
         self.behind -= 1
-        now, self.state = self.state, self.seen
+        now, self.state = self.state, self.earlier
         try:
             yield
         finally:
@@ -48,8 +48,8 @@ class _Late(Adapter):
 
     def _written(self, call: str, before: State) -> None:
         for peer in self.peers:
-            if isinstance(peer, _Late) and (peer is not self or self.own) and call.startswith(self.writes):
-                peer.seen = peer.seen if peer.behind else before
+            if isinstance(peer, _Late) and (peer is not self or self.writer_too) and call.startswith(self.writes):
+                peer.earlier = peer.earlier if peer.behind else before
                 peer.behind = self.calls
 
     def get_thread(self, thread_id: str, **options: Any) -> Thread | None:
@@ -116,7 +116,7 @@ class _RefreshesLate(_Late):
     """A near-real-time index: the first read after a save does not see it yet, not even the saver's own."""
 
     writes = ("save",)
-    own = True
+    writer_too = True
 
     def sees_late(self, call: str, arguments: Mapping[str, Any]) -> bool:
         return call == "recall"
@@ -169,10 +169,10 @@ class _TotalsAreLate(_Late):
 
     def result(self, asked: Recall, hits: Any) -> RecallResult:
         shown = super().result(asked, hits)
-        if not self.behind or self.seen is None:
+        if not self.behind or self.earlier is None:
             return shown
         self.behind -= 1
-        rows = self.seen.rows.get(asked.thread_id, ())
+        rows = self.earlier.rows.get(asked.thread_id, ())
         total = sum(all(condition.matches(row.message.metadata) for condition in asked.metadata) for row in rows)
         return RecallResult(shown.messages, total, shown.page, shown.per_page, shown.has_more, shown.hits)
 
@@ -186,8 +186,8 @@ class _DeletesBySearching(_Late):
         return False
 
     def delete_messages(self, ids: Sequence[str]) -> int:
-        if self.behind and self.seen is not None and isinstance(cast(object, ids), list):
-            ids = [name for name in ids if name in self.seen.by_id]
+        if self.behind and self.earlier is not None and isinstance(cast(object, ids), list):
+            ids = [name for name in ids if name in self.earlier.by_id]
         self.behind = 0
         return super().delete_messages(ids)
 
@@ -201,8 +201,8 @@ class _UpdatesBySearching(_Late):
         return False
 
     def update_messages(self, updates: Sequence[MessageUpdate], **config: Any) -> Any:
-        if self.behind and self.seen is not None and isinstance(cast(object, updates), list):
-            known = self.seen.by_id
+        if self.behind and self.earlier is not None and isinstance(cast(object, updates), list):
+            known = self.earlier.by_id
             updates = [u for u in updates if not isinstance(cast(object, u), MessageUpdate) or u.id in known]
         self.behind = 0
         return super().update_messages(updates, **config)
@@ -243,17 +243,17 @@ class _LateIndex(Engine):
 
     calls: ClassVar[int] = 1
     writes: ClassVar[tuple[str, ...]] = ("upsert", "update", "delete")
-    seen: IndexState | None = None
+    earlier: IndexState | None = None
     behind: int = 0
 
     @contextmanager
     def sight(self) -> Generator[None]:
         """What is seen late."""
-        if not self.behind or self.seen is None:
+        if not self.behind or self.earlier is None:
             yield
             return
         self.behind -= 1
-        now, self.state = self.state, self.seen
+        now, self.state = self.state, self.earlier
         try:
             yield
         finally:
@@ -265,7 +265,7 @@ class _LateIndex(Engine):
         result = write()
         for peer in self.peers:
             if isinstance(peer, _LateIndex) and peer is not self and call.startswith(self.writes):
-                peer.seen = peer.seen if peer.behind else before
+                peer.earlier = peer.earlier if peer.behind else before
                 peer.behind = self.calls
         return result
 
@@ -310,8 +310,6 @@ class _UpdatesDoNotRefresh(_LateQueries):
 @mutant("CON-1b", "run-llama/llama_index#22286")
 class _RowsByIdAreLate(_LateIndex):
     """Rows by id are looked up with a search, which does not see yet what was just upserted."""
-
-    calls = 2
 
     def get_vectors(self, *arguments: Any, **options: Any) -> tuple[VectorRow, ...]:
         with self.sight():
