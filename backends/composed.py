@@ -231,6 +231,7 @@ def semantic_capabilities(storage: Half, index: Half) -> Capabilities:
         semantic_recall=other.vectors,
         resource_scope=other.vectors,
         concurrent_clients=one.concurrent_clients and other.concurrent_clients,
+        other_processes=one.other_processes and other.other_processes,
     )
 
 

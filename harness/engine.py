@@ -12,11 +12,13 @@ import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
 from ..backends.provision.settings import current, variable
+from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
 from ..spec.protocols import Backend
 from .exits import UsageProblem
 from .plain import bounded
 from .redact import Redactor
+from .remote import SecondProcess
 from .timing import TimeOut, time_limit
 
 T = TypeVar("T")
@@ -41,13 +43,14 @@ class EngineFailed(Exception):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """A backend with a running engine behind it."""
+    """A backend with a running engine behind it. `second` opens second clients in another process, if it can."""
 
     backend: Backend
     endpoint: Endpoint
     version: str
     capabilities: Capabilities
     redactor: Redactor
+    second: SecondProcess | None = None
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -136,14 +139,18 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             redactor = Redactor([url or "", endpoint.url])
             if endpoint.method == "url" and (listed := lister(backend)) is not None:
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
+            capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
+            second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
+            if second is not None:
+                stack.callback(second.close)
+            detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(
-                    endpoint, detail=bounded(redactor.text(endpoint.detail)), passed_over=why
-                ),
+                endpoint=msgspec.structs.replace(endpoint, detail=bounded(redactor.text(detail)), passed_over=why),
                 version=bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url)))),
-                capabilities=_checked(name, _told("capabilities()", backend.capabilities, endpoint.url)),
+                capabilities=capabilities,
                 redactor=redactor,
+                second=second,
             )
         except EngineUnavailable as error:
             told = bounded(redactor.text(error.message))
@@ -242,6 +249,16 @@ def _text(what: str, told: object) -> str:
     if not isinstance(told, str) or not told.strip():
         raise EngineUnavailable(f"{what} returned {told!a:.60}", hint="return the engine's version, a str")
     return str.__str__(told)
+
+
+def _reachable(name: str, backend: Backend, capabilities: Capabilities) -> bool:
+    """Whether another process can find the backend by its name, and open what this one opened."""
+    if not (capabilities.durable and capabilities.concurrent_clients and capabilities.other_processes):
+        return False
+    try:
+        return type(find(name)) is type(backend)
+    except UnknownBackend:
+        return False
 
 
 def _checked(name: str, capabilities: object) -> Capabilities:

@@ -663,13 +663,13 @@ class ModelNamespace:
         self.indexes = IndexState()
         self.events: list[Event] = []
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         if not self.capabilities.storage:
             raise Unsupported("threads and messages", clause="CAP-1")
         return Model(runtime, config, self.state, self.events, self.capabilities)
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """See interpreter.Namespace."""
         if not self.capabilities.vectors:
             raise Unsupported("vector indices", clause="CAP-1")

@@ -35,7 +35,7 @@ class Correct:
         self.dropped: list[str] = []
 
     def capabilities(self, url: str) -> Capabilities:
-        return Capabilities()
+        return Capabilities(other_processes=False)
 
     def version(self, url: str) -> str:
         return "1.2.3"
