@@ -15,14 +15,16 @@ from ..spec.clauses import CLAUSES
 from ..spec.divergence import Divergence
 from ..spec.program import Program
 from . import artefact, cases
+from . import output as files
 from .ablation import ablate
-from .arguments import Output, Provision, Urls, targets_of, urls_of, user_errors, writable
+from .arguments import Output, Provision, Urls, engines, own_urls, targets_of, user_errors
 from .artefact import RERUNS, Case, Found
 from .counterexample import find
 from .engine import AUTO, Engine, Namespaces, start
+from .evidence import side_by_side
 from .execution import execute, execute_in
 from .exits import Exit, UsageProblem
-from .plain import side_by_side
+from .output import own_stdout
 from .programs import cut
 from .shrink import Shrunk, shrink
 from .zone import hostile_zone
@@ -66,20 +68,21 @@ def command(
     url: Urls = None,
 ) -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(url) as chosen:
         program, wanted, backend = _given(file)
         name = on or backend
         if not name:
             raise UsageProblem(f"{file} is a bare program", hint="say with --on where it fails")
         if seconds <= 0:
             raise UsageProblem(f"--seconds is {seconds:g}", hint="give a positive number")
-        (target,) = targets_of([name])
-        if output is not None:
-            writable(output)
+        targets = targets_of([name])
+        (target,) = targets
+        files.check({"-o": output})
         out = Output()
         with (
+            own_stdout(),
             hostile_zone(),
-            start(target.name, target.backend, provision, urls_of(url or [])) as engine,
+            start(target.name, target.backend, provision, own_urls(chosen.options, targets)) as engine,
             Namespaces(engine) as namespaces,
         ):
             made = make_small(program, wanted, engine, namespaces, name=target.name, seconds=seconds)
@@ -89,7 +92,7 @@ def command(
             raise typer.Exit(Exit.CLAUSES_FAIL)
         case = made.case
         if output is not None:
-            output.write_bytes(artefact.encode(case))
+            files.write(output, artefact.encode(case))
         out.print(Text(f"{case.signature} on {target.name}", style="bold"), soft_wrap=True)
         for line in (*findings.program(case), *findings.evidence(case)):
             out.print(Text("    " + line), soft_wrap=True)

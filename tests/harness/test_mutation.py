@@ -130,14 +130,14 @@ def test_a_mutant_of_the_rows_themselves_cannot_and_says_why() -> None:
 class LaidNamespace(ModelNamespace):
     """The model under hooks that change nothing."""
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
-        real = super().open_memory(runtime, config)
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
+        real = super().open_memory(runtime, config, client)
         kind: Any = type("Laid", (Adapter, laid.LaidMemory), {})
         return kind(real, runtime, config, MODEL_CAPABILITIES, reads=True)
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         kind: Any = type("Laid", (FaultyEngine, laid.LaidIndex), {})
-        return kind(super().open_index(runtime), MODEL_CAPABILITIES, reads=True)
+        return kind(super().open_index(runtime, client), MODEL_CAPABILITIES, reads=True)
 
 
 def test_laying_hooks_over_a_store_adds_no_fault(entries: tuple[Entry, ...]) -> None:

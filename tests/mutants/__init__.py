@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from . import clones, filters, include, isolation, messages, operators, order, semantic, threads, values, vectors
+from . import (
+    clones,
+    filters,
+    include,
+    isolation,
+    messages,
+    operators,
+    order,
+    semantic,
+    threads,
+    values,
+    vectors,
+    visibility,
+)
 from .mutant import MUTANTS, Mutant
 
 __all__ = [
@@ -19,4 +32,5 @@ __all__ = [
     "threads",
     "values",
     "vectors",
+    "visibility",
 ]
