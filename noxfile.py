@@ -12,7 +12,6 @@ from nox.command import CommandFailed
 nox.options.sessions = ["lint", "types", "tests", "package", "verify"]
 nox.options.error_on_missing_interpreters = True
 
-ENGINES = ("libsql", "postgres", "faiss", "elasticsearch", "opensearch")
 PACKAGED = ("libsql", "postgres", "faiss")
 """Engines that come as Python packages."""
 
