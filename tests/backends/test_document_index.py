@@ -196,29 +196,26 @@ def test_another_clients_index_of_the_same_name_is_the_index(index: DocumentInde
         index.query_vectors("i", (1, 0))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda client: client.upsert_vectors("i", [OLD]),
-        lambda client: client.upsert_vectors("i", []),
-        lambda client: client.get_vectors("i", ["a"]),
-        lambda client: client.get_vectors("i", []),
-        lambda client: client.update_vector("i", "a", vector=(1, 1)),
-        lambda client: client.delete_vectors("i", ids=["a"]),
-        lambda client: client.delete_vectors("i", ids=[]),
-        lambda client: client.delete_vectors("i", filter={"was": "here"}),
-        lambda client: client.query_vectors("i", (1, 0)),
-        lambda client: client.describe_index("i"),
-        lambda client: client.drop_index("i"),
-    ],
-    ids=lambda call: "-".join(call.__code__.co_names),
-)
-def test_an_index_that_another_client_dropped_is_not_made_up(
-    index: DocumentIndex, connect: Opener, call: Callable[[VectorIndex], object]
-) -> None:
+CALLS: dict[str, Callable[[VectorIndex], object]] = {
+    "upsert": lambda client: client.upsert_vectors("i", [OLD]),
+    "upsert nothing": lambda client: client.upsert_vectors("i", []),
+    "get": lambda client: client.get_vectors("i", ["a"]),
+    "get nothing": lambda client: client.get_vectors("i", []),
+    "update": lambda client: client.update_vector("i", "a", vector=(1, 1)),
+    "delete": lambda client: client.delete_vectors("i", ids=["a"]),
+    "delete nothing": lambda client: client.delete_vectors("i", ids=[]),
+    "delete by filter": lambda client: client.delete_vectors("i", filter={"was": "here"}),
+    "query": lambda client: client.query_vectors("i", (1, 0)),
+    "describe": lambda client: client.describe_index("i"),
+    "drop": lambda client: client.drop_index("i"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_index_that_another_client_dropped_is_not_made_up(index: DocumentIndex, connect: Opener, call: str) -> None:
     connect().drop_index("i")
     with pytest.raises(IndexNotFound):
-        call(index)
+        CALLS[call](index)
     assert documents(index).metas(Names(NAMESPACE).all) == {}
 
 
@@ -326,7 +323,7 @@ def test_a_rank_bounds_the_true_score(metric: Metric) -> None:
         dimension = random.choice([1, 2, 16, 300])
         scale = 10.0 ** random.randint(-10, 10)
         query = (rng.standard_normal(dimension) * scale).astype(np.float32)
-        row = query + np.float32(10.0 ** random.randint(-9, 2)) * rng.standard_normal(dimension).astype(np.float32)
+        row = (query + 10.0 ** random.randint(-9, 2) * rng.standard_normal(dimension)).astype(np.float32)
         if random.random() < 0.3:
             row = -row
         how = ranking(metric, dimension)
