@@ -266,10 +266,12 @@ def test_a_dimension_beyond_the_engines_is_refused_when_created(connect: Opener)
 def test_more_rows_than_a_search_returns(connect: Opener, kind: str) -> None:
     client = connect()
     client.create_index("i", dimension=1, metric="euclidean", config=IndexConfig(kind))
-    client.upsert_vectors("i", [NewVector(f"v{i:05}", (1.0,)) for i in range(10_030)])
-    found = client.query_vectors("i", (1.0,), top_k=10_000)
-    assert [hit.id for hit in found] == [f"v{i:05}" for i in range(10_000)]
-    assert client.query_vectors("i", (1.0,), top_k=7, exact=True) == found[:7]
+    # The engine ranks all of them 1, in float32, and the last is the closest.
+    rows = [NewVector(f"v{i:05}", (1e-9,)) for i in range(10_030)] + [NewVector("w", (0.5e-9,))]
+    client.upsert_vectors("i", rows)
+    found = client.query_vectors("i", (0.0,), top_k=10_000)
+    assert [hit.id for hit in found] == ["w", *(f"v{i:05}" for i in range(9_999))]
+    assert client.query_vectors("i", (0.0,), top_k=7, exact=True) == found[:7]
 
 
 # Rows that float32 cannot tell apart
