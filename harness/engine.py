@@ -134,7 +134,9 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail), passed_over=why),
+                endpoint=msgspec.structs.replace(
+                    endpoint, detail=redactor.text(endpoint.detail), passed_over=redactor.text(why)
+                ),
                 version=redactor.text(backend.version(endpoint.url)),
                 capabilities=_checked(name, backend.capabilities(endpoint.url)),
                 redactor=redactor,

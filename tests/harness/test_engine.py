@@ -91,3 +91,13 @@ def test_a_url_without_password_is_left_alone() -> None:
 
 def test_secrets_are_hidden_in_nested_values() -> None:
     assert Redactor(["x://me:hunter2@y"]).value({"hunter2": ["hunter2", 1, None]}) == {"***": ["***", 1, None]}
+
+
+def test_what_auto_passed_over_is_told() -> None:
+    with start("provisioned", fakes.Provisioned(), AUTO, {}) as engine:
+        assert engine.endpoint.passed_over == "docker: no daemon"
+
+
+def test_a_way_that_was_asked_for_passes_nothing_over() -> None:
+    with start("provisioned", fakes.Provisioned(), "embedded", {}) as engine:
+        assert engine.endpoint.passed_over == ""
