@@ -146,7 +146,9 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=bounded(redactor.text(detail)), passed_over=why),
+                endpoint=msgspec.structs.replace(
+                    endpoint, detail=bounded(redactor.text(detail)), passed_over=redactor.text(why)
+                ),
                 version=bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url)))),
                 capabilities=capabilities,
                 redactor=redactor,
