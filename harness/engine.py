@@ -139,6 +139,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             redactor = Redactor([url or "", endpoint.url])
             if endpoint.method == "url" and (listed := lister(backend)) is not None:
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
+            version = bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url))))
             capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
             second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
             if second is not None:
@@ -149,7 +150,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 endpoint=msgspec.structs.replace(
                     endpoint, detail=bounded(redactor.text(detail)), passed_over=redactor.text(why)
                 ),
-                version=bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url)))),
+                version=version,
                 capabilities=capabilities,
                 redactor=redactor,
                 second=second,
