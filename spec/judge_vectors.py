@@ -166,6 +166,9 @@ def _clause(found: Fault, asked: VectorQuery, candidates: Candidates, stored: di
         case "missing" | "rank" if asked.top_k >= len(stored) and asked.filter != EVERYTHING:
             # Every row could have come: what is missing was filtered out, or its score was not kept.
             return filter_clause(asked.filter) if asked.min_score is None else "VEC-4"
+        case "rank" if candidates.exact and asked.filter != EVERYTHING and asked.min_score is None:
+            # As many as there should be, but not the closest: the filter let one less through.
+            return filter_clause(asked.filter)
         case _:
             return "VEC-4"
 
