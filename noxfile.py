@@ -127,7 +127,7 @@ def nightly(session: nox.Session) -> None:
     if kept.exists():
         state = json.loads(kept.read_text(encoding="utf-8"))
         done = state["done"] if state["commit"] == commit else []
-    runs = {"tests that take long": ("pytest", "-m", "slow")}
+    runs: dict[str, tuple[str, ...]] = {"tests that take long": ("pytest", "-m", "slow")}
     for seed in NIGHTLY_SEEDS:
         for engine in ENGINES:
             command = ("memassay", "verify", engine, "--level", "core", "--seed", str(seed), *session.posargs)

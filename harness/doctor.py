@@ -11,9 +11,10 @@ from typing import cast
 import msgspec
 
 from ..backends.provision import containers
+from ..backends.provision.settings import variable
 from ..backends.registry import UnknownBackend, find, names
 from .artefact import own_version, version_of
-from .engine import methods, variable
+from .engine import methods
 from .zone import hostile_zone
 
 
