@@ -8,7 +8,8 @@ from typing import Any
 import memory_fakes as fakes
 import pytest
 from memassay.backends.provision import EngineUnavailable
-from memassay.harness.engine import AUTO, choose, start, url_for, variable
+from memassay.backends.provision.settings import variable
+from memassay.harness.engine import AUTO, choose, start, url_for
 from memassay.harness.exits import UsageProblem
 from memassay.harness.redact import Redactor
 from memassay.spec.capabilities import Capabilities
