@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
@@ -28,9 +28,11 @@ from ..spec.errors import (
 from ..spec.protocols import Embedder, Runtime
 from ..spec.requests import (
     Clone,
+    CloneOptions,
     MessageChange,
     MessageRow,
     Recall,
+    RecallOptions,
     embeds,
     parse_clone,
     parse_create_thread,
@@ -46,11 +48,9 @@ from ..spec.types import (
     CloneResult,
     Content,
     Hit,
-    Include,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     NewMessage,
     OrderBy,
@@ -216,31 +216,9 @@ class DocumentMemory:
                     raise RequestFailed(f"thread {thread_id!r} was not deleted: {outcome.reason}")
         raise AssertionError
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory."""
-        asked = parse_clone(
-            source_thread_id,
-            new_thread_id=new_thread_id,
-            resource_id=resource_id,
-            title=title,
-            meta=metadata,
-            message_limit=message_limit,
-            start=start,
-            end=end,
-            message_ids=message_ids,
-        )
+        asked = parse_clone(source_thread_id, **options)
         with self._session():
             return self._clone(asked)
 
@@ -480,32 +458,9 @@ class DocumentMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = parse_recall(thread_id, self._options, **options)
         with self._session():
             engine = None if asked.search is None else self._embedder()
             thread, targets = self._named(asked)
