@@ -133,7 +133,7 @@ def nightly(session: nox.Session) -> None:
     if kept.exists():
         state = json.loads(kept.read_text(encoding="utf-8"))
         done = state["done"] if state["commit"] == commit else []
-    runs = {"tests that take long": ("pytest", "-m", "slow")}
+    runs: dict[str, tuple[str, ...]] = {"tests that take long": ("pytest", "-m", "slow")}
     for over in ((), ("--over", "libsql")):
         command = ("memassay", "mutants", *over, "--seed", "0", "--seed", "1", "--seed", "2")
         runs[" ".join(command)] = command

@@ -11,10 +11,11 @@ from typing import cast
 import msgspec
 
 from ..backends.provision import EngineUnavailable, Provisioner, containers
+from ..backends.provision.settings import variable
 from ..backends.registry import UnknownBackend, find, names
 from ..spec.protocols import Backend
 from .artefact import own_version, version_of
-from .engine import methods, start, url_for, variable
+from .engine import methods, start, url_for
 from .zone import hostile_zone
 
 

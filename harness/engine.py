@@ -14,7 +14,8 @@ from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
 from ..backends.provision.settings import current, variable
 from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
-from ..spec.protocols import Backend
+from ..spec.protocols import Backend, Runtime
+from ..spec.types import MemoryConfig
 from .exits import UsageProblem
 from .plain import bounded
 from .redact import Redactor
@@ -40,6 +41,10 @@ Lister = Callable[[str], Iterable[str]]
 
 class EngineFailed(Exception):
     """The engine no longer answers, or does not give an empty namespace; the message says which."""
+
+
+class NotEmpty(Exception):
+    """A namespace that was emptied or dropped still holds something; the message says what."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -139,6 +144,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             redactor = Redactor([url or "", endpoint.url])
             if endpoint.method == "url" and (listed := lister(backend)) is not None:
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
+            version = bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url))))
             capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
             second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
             if second is not None:
@@ -146,8 +152,10 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=bounded(redactor.text(detail)), passed_over=why),
-                version=bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url)))),
+                endpoint=msgspec.structs.replace(
+                    endpoint, detail=bounded(redactor.text(detail)), passed_over=redactor.text(why)
+                ),
+                version=version,
                 capabilities=capabilities,
                 redactor=redactor,
                 second=second,
@@ -224,7 +232,27 @@ class Namespaces:
         backend = self._engine.backend
         reset = getattr(backend, "reset_namespace", backend.drop_namespace)
         self._engine.ask("a namespace cannot be emptied", lambda: reset(self._engine.endpoint.url, namespace))
+        if self._uses[namespace] <= POOL:
+            self._engine.ask(f"namespace {namespace} was emptied", lambda: self._look(namespace))
         return namespace
+
+    def _look(self, namespace: str) -> None:
+        """Raise NotEmpty when something is left: else what programs leave would pass for what others do."""
+        url, runtime, left = self._engine.endpoint.url, Runtime(), list[str]()
+        if self._engine.capabilities.storage:
+            memory = self._engine.backend.open_memory(url, namespace, runtime, MemoryConfig())
+            try:
+                left += [f"thread {thread.id!r}" for thread in memory.list_threads(per_page=3).threads]
+            finally:
+                memory.close()
+        if self._engine.capabilities.vectors:
+            index = self._engine.backend.open_index(url, namespace, runtime)
+            try:
+                left += [f"index {name!r}" for name in index.list_indexes()[:3]]
+            finally:
+                index.close()
+        if left:
+            raise NotEmpty(f"there are still {', '.join(left)}: see drop_namespace and reset_namespace")
 
     def _drop(self, namespace: str) -> None:
         self._engine.ask(
@@ -267,6 +295,10 @@ def _checked(name: str, capabilities: object) -> Capabilities:
         raise EngineUnavailable(
             f"{name}: capabilities() returned {type(capabilities).__name__}", hint="return a Capabilities"
         )
+    try:
+        msgspec.convert(msgspec.to_builtins(capabilities), Capabilities)
+    except msgspec.ValidationError as error:
+        raise EngineUnavailable(f"{name} declares capabilities that there are not: {error}") from None
     if (capabilities.vectors or capabilities.semantic_recall) and not capabilities.index_types:
         raise EngineUnavailable(f"{name} declares vectors and no index_types", hint='declare at least ("flat",)')
     if not capabilities.storage and not capabilities.vectors:

@@ -38,6 +38,11 @@ def visible(program: ops.Program, capabilities: Capabilities) -> Iterator[str]:
             yield from _kinds(operation, operations[last])
 
 
+def same_question(left: ops.Operation, right: ops.Operation) -> bool:
+    """Whether two calls ask the same, be it by different clients. True is not 1."""
+    return type(left) is type(right) and msgspec.json.encode(left.given()) == msgspec.json.encode(right.given())
+
+
 def _last_write(operations: tuple[ops.AnyOperation, ...], index: int) -> int | None:
     """The write just before; None when something asked for its effect already, or there is none."""
     for i in reversed(range(index)):
@@ -53,7 +58,7 @@ def _asked_again(operations: tuple[ops.AnyOperation, ...], index: int) -> bool:
     for other in operations[index + 1 :]:
         if other.role == "write":
             return False
-        if type(other) is type(asked) and other.given() == asked.given():
+        if same_question(other, asked):
             return True
     return False
 

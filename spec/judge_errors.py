@@ -7,6 +7,7 @@ import msgspec
 from . import judge_vectors
 from . import program as ops
 from .facts import ENGINE_WINDOW, parsed_recall
+from .facts_vectors import LARGE
 from .interpreter import Crashed, Outcome, Refused, Snapshot
 from .judge_known import MAIN_CLAUSE, Known, embedding_write
 from .judge_texts import confusion, hostile_text, text_clause
@@ -36,6 +37,8 @@ class Errors:
             return got.clause
         if isinstance(expected, Refused):
             return expected.clause
+        if isinstance(got, Refused) and got.code == "unsupported" and not _large(operation):
+            return "CAP-1"  # The model can do it, so it was declared.
         if operation.target == "index":
             return judge_vectors.error_clause(operation, got)
         arguments = operation.arguments()
@@ -94,4 +97,12 @@ class Errors:
             return "ORD-6"
         if self.known.reopened():
             return "DUR-1"
-        return text_clause([*self.known.interpreter.threads]) or "ORD-4"
+        during = got.during if isinstance(got, Refused | Crashed) else ""
+        special = text_clause([*self.known.interpreter.threads])
+        return special or OBSERVING.get(during, "ORD-4")
+
+
+def _large(operation: ops.Operation) -> bool:
+    """Whether a call creates an index of so many dimensions that engines begin to refuse (VEC-1a)."""
+    dimension = operation.given().get("dimension")
+    return isinstance(dimension, int) and dimension >= LARGE

@@ -10,6 +10,7 @@ import msgspec
 from . import judge_vectors
 from .compare import equal
 from .divergence import Divergence
+from .facts import ENGINE_WINDOW
 from .interpreter import Outcome, Returned, Snapshot
 from .judge_errors import Errors
 from .judge_known import EVENT_CLAUSE, Known, deviation
@@ -121,7 +122,8 @@ class Observations:
                 if clause is not None:
                     yield Divergence(clause, "order", name, index, [*wanted], shown)
             elif got.total != len(shown) or got.has_more:
-                yield Divergence("ORD-5", "total", name, index, len(shown), (got.total, got.has_more))
+                clause = "ORD-3b" if len(shown) >= ENGINE_WINDOW else "ORD-5"
+                yield Divergence(clause, "total", name, index, len(shown), (got.total, got.has_more))
             for message_id, message in wanted.items():
                 yield from self.values.message_values(index, name, message, listed[message_id])
 
@@ -137,9 +139,18 @@ class Observations:
             if resorted == shown or _ends_differ(resorted, shown, listed):
                 return None
             return "ORD-1"
+        if shown == self._position_lost(wanted):
+            # Whatever the instants' finer digits are: a row that was saved again or updated went to the end.
+            return "ORD-1"
         fine = {name: message.created_at for name, message in self.known.saves() if message.created_at is not None}
         by_fine = sorted(wanted, key=lambda key: (wanted[key].created_at, fine.get(key, wanted[key].created_at)))
         return "VAL-1" if by_fine == shown else "ORD-1"
+
+    def _position_lost(self, wanted: dict[str, Message]) -> list[str]:
+        """The order if rows lost their position when they were saved again or updated."""
+        moved = [event.message_id for event in self.known.events if event.kind in ("replaced", "updated")]
+        last = {name: number for number, name in enumerate(moved, 1)}
+        return sorted(wanted, key=lambda name: (wanted[name].created_at, last.get(name, 0)))
 
     def _row_clause(self, thread_id: str, message_id: str, *, gone: bool) -> str:
         if self.known.reopened():

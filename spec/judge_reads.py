@@ -57,6 +57,9 @@ class Reads:
             case ops.ListClones():
                 if not equal(expected.value, got.value):
                     yield Divergence("CLN-4", "returned", name, index, expected.value, got.value)
+            case ops.GetWorkingMemory():
+                if not equal(expected.value, got.value):
+                    yield Divergence("CAP-1", "returned", name, index, expected.value, got.value)
             case ops.ListThreads():
                 yield from self._list_threads(index, operation, expected.value, got.value)
             case _:

@@ -15,6 +15,7 @@ from . import program as ops
 from .capabilities import Capabilities
 from .compare import equal, same
 from .divergence import Divergence
+from .facts_visibility import same_question
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot, Transcript
 from .reference import Event, ModelNamespace
 
@@ -37,9 +38,9 @@ class Visibility:
     def late(self, index: int) -> Divergence | None:
         """A read or an observation that does not show what had returned before, but showed it to another call."""
         right, got = self._expected[index], self._got[index]
-        if same(right, got) or not self._answered_elsewhere(index):
+        if same(right, got) or (since := self._answered_elsewhere(index)) is None:
             return None
-        answers = [*self._earlier(index), right]
+        answers = [*self._earlier(index, since), right]
         if isinstance(got, Refused):
             stale = any(same(answer, got) for answer in answers)
         else:
@@ -66,27 +67,35 @@ class Visibility:
             return None
         return self._divergence(index, right, got)
 
-    def _answered_elsewhere(self, index: int) -> bool:
-        """Whether the same question, with no write in between that matters, was answered as it should be."""
+    def _answered_elsewhere(self, index: int) -> int | None:
+        """Whether the same question, with no write in between that matters, was answered as it should be.
+
+        None if not; else the operation from which on an answer may date: any, or when there were other
+        writes in between, those since the observation before.
+        """
         asked = self._operations[index]
         for i in reversed(range(index)):
             if self._operations[i].role == "write":
                 break
-            if _same_question(asked, self._operations[i]) and same(self._expected[i], self._got[i]):
-                return True
+            if same_question(asked, self._operations[i]) and same(self._expected[i], self._got[i]):
+                return 0
         since: list[int] = []
         for i in range(index + 1, len(self._operations)):
             if self._operations[i].role == "write":
                 since.append(i)
                 if not isinstance(asked, ops.Observe):
-                    return False
-            elif _same_question(asked, self._operations[i]) and same(self._expected[i], self._got[i]):
-                return not since or self._apart(index, since)
-        return False
+                    return None
+            elif same_question(asked, self._operations[i]) and same(self._expected[i], self._got[i]):
+                first = self._segment(index)
+                return 0 if not since else first if self._apart(first, index, since) else None
+        return None
 
-    def _apart(self, index: int, since: Sequence[int]) -> bool:
+    def _segment(self, index: int) -> int:
+        """Where the writes begin that an observation is the first to show."""
+        return next((i + 1 for i in reversed(range(index)) if isinstance(self._operations[i], ops.Observe)), 0)
+
+    def _apart(self, first: int, index: int, since: Sequence[int]) -> bool:
         """Whether the writes `since` an observation touch nothing that those just before it did."""
-        first = next((i + 1 for i in reversed(range(index)) if isinstance(self._operations[i], ops.Observe)), 0)
         namespace = ModelNamespace(self._capabilities)
         before, after = _Touched(), _Touched()
         with Interpreter(self._program, namespace) as interpreter:
@@ -100,8 +109,8 @@ class Visibility:
                         after.add(operation, namespace.events)
         return not before.meets(after)
 
-    def _earlier(self, index: int) -> Iterator[Outcome]:
-        """The model's answers to the question before each of the writes that came before it."""
+    def _earlier(self, index: int, since: int) -> Iterator[Outcome]:
+        """The model's answers to the question before each of the writes that came before it, from `since` on."""
         asked = self._operations[index]
         with Interpreter(self._program, ModelNamespace(self._capabilities)) as first:
             first.run(self._operations[:index])
@@ -109,8 +118,8 @@ class Visibility:
             # An observation looks at all that is named before it, also where it does not exist yet.
             interpreter.threads.update(first.threads)
             interpreter.vectors.update({name: dict(ids) for name, ids in first.vectors.items()})
-            for operation in self._operations[:index]:
-                if operation.role == "write":
+            for i, operation in enumerate(self._operations[:index]):
+                if operation.role == "write" and i >= since:
                     yield interpreter.step(asked)
                 interpreter.step(operation)
 
@@ -160,11 +169,6 @@ class _Touched:
             and self.whole.isdisjoint(other.whole | other.entered)
             and self.entered.isdisjoint(other.whole)
         )
-
-
-def _same_question(left: ops.Operation, right: ops.Operation) -> bool:
-    """Whether two calls ask the same, be it by different clients."""
-    return type(left) is type(right) and left.given() == right.given()
 
 
 def _alike(left: ops.Operation, right: ops.Operation) -> bool:

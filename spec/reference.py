@@ -66,7 +66,7 @@ from .types import (
     ThreadFilter,
     ThreadPage,
 )
-from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant
+from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant, text
 from .vectors import Metric, Vector, scores
 
 EventKind = Literal[
@@ -111,12 +111,15 @@ class Embedded(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """All that a namespace holds: threads, their rows in order, every row by message id, and embeddings."""
+    """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
+    thread its working memory.
+    """
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
+    working: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     next_position: int = 0
 
     def place(self, row: Row) -> tuple[list[Row], int]:
@@ -246,6 +249,7 @@ class Model:
                 return False
             for row in self.state.rows.pop(thread_id):
                 self._forget(row.message.id)
+            self.state.working.pop(thread_id, None)
             self._event("thread_deleted", thread_id)
             return True
 
@@ -597,11 +601,18 @@ class Model:
 
     def get_working_memory(self, thread_id: str) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        if not self.capabilities.working_memory:
+            raise Unsupported("get_working_memory", clause="CAP-1")
+        identifier(thread_id, "thread_id")
+        return self.state.working.get(thread_id)
 
     def update_working_memory(self, thread_id: str, value: str) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        if not self.capabilities.working_memory:
+            raise Unsupported("update_working_memory", clause="CAP-1")
+        identifier(thread_id, "thread_id")
+        with self._lock:
+            self.state.working[self._thread(thread_id, "CAP-1").id] = text(value, "value", clause="CAP-1")
 
     def close(self) -> None:
         """See protocols.Memory."""

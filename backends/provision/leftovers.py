@@ -37,7 +37,7 @@ def processes(root: str, programs: Sequence[str] = ()) -> list[psutil.Process]:
     for process in psutil.process_iter(["name", "cmdline", "environ", "status"]):
         told: dict[str, Any] = process.info
         named = told["name"] in programs and any(root in argument for argument in told["cmdline"] or ())
-        environment: dict[str, str] = told["environ"] or {}
+        environment: Mapping[str, str] = told["environ"] or {}
         ours = named or environment.get(ROOT) == root
         if ours and told["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)

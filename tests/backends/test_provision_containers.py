@@ -6,11 +6,11 @@ import os
 import socket
 from typing import Any
 
-import psycopg
 import pytest
 from memassay.backends.provision import EngineUnavailable, containers, elasticsearch, opensearch, postgres
 from memassay.backends.provision.containers import Container
 from memassay.backends.provision.settings import Choices, Settings, use
+from psycopg.conninfo import conninfo_to_dict
 
 OFFICIAL = {
     "postgres": "pgvector/pgvector:pg17",
@@ -80,9 +80,9 @@ def test_the_image_is_told_by_its_digest(docker: Any) -> None:
 @pytest.mark.container
 def test_a_password_of_its_own_is_needed_and_not_told(docker: Any) -> None:
     with postgres.CONTAINER.start(None) as endpoint:
-        password = psycopg.conninfo.conninfo_to_dict(endpoint.url)["password"]
-        assert len(str(password)) == 32
-        assert str(password) not in endpoint.detail
+        password = str(conninfo_to_dict(endpoint.url)["password"])
+        assert len(password) == 32
+        assert password not in endpoint.detail
 
 
 @pytest.mark.container

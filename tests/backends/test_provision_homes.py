@@ -184,7 +184,7 @@ def test_a_file_of_the_users_own_maven_repository_is_used(repository: Repository
 
 def test_progress_is_told_in_bytes(repository: Repository) -> None:
     told: list[tuple[str, int, int]] = []
-    homes.assemble(recipe(), lambda *what: told.append(what))
+    homes.assemble(recipe(), lambda what, done, of: told.append((what, done, of)))
     assert ("downloading server-1.zip", len(SERVER), len(SERVER)) in told
 
 

@@ -266,7 +266,8 @@ def test_the_verdicts_of_other_backends_are_kept(memassay: Cli, tmp_path: Path) 
 
 def test_a_budget_is_not_spent_on_an_engine_that_does_not_start(memassay: Cli) -> None:
     done = memassay("verify", "memory_fakes:Unstartable", "reference", "--clause", "ORD-3", "--budget", "1s")
-    assert (done.returncode, done.stdout.count("a budget of 1s allows"), done.stdout.count("reference: ")) == (3, 1, 2)
+    last = done.stdout.splitlines()[-1]
+    assert (done.returncode, last.startswith("reference: "), "(0 programs" in last) == (3, True, False)
 
 
 # Ctrl-C

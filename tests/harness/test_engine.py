@@ -8,7 +8,8 @@ from typing import Any
 import memory_fakes as fakes
 import pytest
 from memassay.backends.provision import EngineUnavailable
-from memassay.harness.engine import AUTO, choose, start, url_for, variable
+from memassay.backends.provision.settings import variable
+from memassay.harness.engine import AUTO, choose, start, url_for
 from memassay.harness.exits import UsageProblem
 from memassay.harness.redact import Redactor
 from memassay.spec.capabilities import Capabilities
@@ -147,3 +148,13 @@ def test_a_long_error_is_bounded() -> None:
     with pytest.raises(EngineUnavailable) as caught, start("telling", Telling(version=speak), AUTO, {}):
         pass
     assert len(str(caught.value)) < 2_100
+
+
+def test_what_auto_passed_over_is_told() -> None:
+    with start("provisioned", fakes.Provisioned(), AUTO, {}) as engine:
+        assert engine.endpoint.passed_over == "docker: no daemon"
+
+
+def test_a_way_that_was_asked_for_passes_nothing_over() -> None:
+    with start("provisioned", fakes.Provisioned(), "embedded", {}) as engine:
+        assert engine.endpoint.passed_over == ""

@@ -67,7 +67,9 @@ class _Late(Adapter):
 
 def _copy(state: State) -> State:
     rows = {thread_id: list(rows) for thread_id, rows in state.rows.items()}
-    return State(dict(state.threads), rows, dict(state.by_id), dict(state.embedded), state.next_position)
+    return State(
+        dict(state.threads), rows, dict(state.by_id), dict(state.embedded), dict(state.working), state.next_position
+    )
 
 
 def _noting(name: str) -> Callable[..., Any]:
