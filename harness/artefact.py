@@ -175,7 +175,7 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
     blamed: the first clause of the mutant's own family that failed; None when it survived.
     programs, seconds: how many programs it took to that failure, and how long they ran. Only programs that exercise
-        the family are run, as `verify --clause FAMILY` runs them.
+        the family are run, as `verify --clause FAMILY` runs them; over an engine first what kills it on the model.
     operations: of the program that showed it, made small; minimal: whether the shrinker came to its end.
     failing: every clause that failed in the programs of the matrix, with in how many of them; `matrix` is how many
         programs that were.

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import entry_points
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 from statistics import median
+from threading import Thread
 from typing import Literal, Protocol, cast
 
 import msgspec
@@ -187,11 +188,20 @@ _examiner: Examiner | None = None
 
 
 def _begin(plan: Plan, stop: Event) -> None:
-    """A worker: Ctrl-C is the parent's to handle, which tells by the event."""
+    """A worker: Ctrl-C is the parent's to handle, which tells by the event; without a parent there is nothing to do."""
     global _plan, _examiner
+    Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _plan, _examiner = plan, Examiner(plan, stop.is_set)
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent's death: a worker would wait for ever for its next mutant."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _examined_by_worker(number: int) -> MutantResult:
@@ -231,7 +241,7 @@ class Examiner:
         failing: Counter[str] = Counter()
         shown: dict[str, tuple[Divergence, ...]] = {}
         began, programs, killer, seconds = time.perf_counter(), 0, None, 0.0
-        for entry in _own(mutant, entries):
+        for entry in self._in_order(subject, entries):
             if self._stopped():
                 raise Interrupted
             programs += 1
@@ -259,6 +269,25 @@ class Examiner:
             failing={clause: failing[clause] for clause in CLAUSES if failing[clause]},
             matrix=len(shown),
         )
+
+    def _in_order(self, subject: _Subject, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """The programs that exercise the family; on an engine, where they take long, first what kills it on the model."""
+        mutant = subject.mutant
+        if self._plan.engine is None:
+            yield from _own(mutant, entries)
+            return
+        on_model = _Subject(mutant, None, self._expected)
+        killer = next((entry for entry in _own(mutant, entries) if self._killed_by(on_model, entry)), None)
+        if killer is not None:
+            yield killer
+        yield from (entry for entry in _own(mutant, entries) if entry is not killer)
+
+    def _killed_by(self, subject: _Subject, entry: Entry) -> bool:
+        """Whether a program blames the mutant on its own family."""
+        if self._stopped():
+            raise Interrupted
+        family = _family(subject.mutant.clause)
+        return any(_family(found.clause) == family for found in subject.found(entry.program, entry.hash))
 
     def _shrunk(self, subject: _Subject, entry: Entry, wanted: Divergence) -> tuple[Program, bool]:
         """The smallest program of the same finding; a heavy one is only cut after it."""

@@ -75,11 +75,13 @@ def summary(found: KillMatrix, console: Console) -> None:
         )
         _say(console, f"first counterexample: a median of {figures.median_seconds:.3f} s")
     if figures.median_operations is not None:
+        firsts = [kill for mutant in found.mutants if (kill := _first(mutant)) and mutant.id not in figures.heavy]
+        cut = sum(not kill.minimal for kill in firsts)
         heavy = f" (but for {', '.join(figures.heavy)})" if figures.heavy else ""
         _say(
             console,
             f"shrunk programs: a median of {figures.median_operations:g} operations, "
-            f"none over {figures.most_operations}{heavy}",
+            f"none over {figures.most_operations}{heavy}" + (f"; {cut} are not as small as they get" if cut else ""),
         )
     for mutant in found.mutants:
         if mutant.survives:

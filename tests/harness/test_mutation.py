@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import jsonschema
 import msgspec
 import pytest
-from harness_support import Cli
+from harness_support import Cli, process_environment
 from memassay.backends.registry import find
 from memassay.harness import artefact, mutation
 from memassay.harness.artefact import Kill, KillMatrix, MutantResult
@@ -28,6 +32,7 @@ from memassay.spec.reference_index import MODEL_CAPABILITIES
 from memassay.spec.types import MemoryConfig
 
 FEW = ("--level", "smoke", "--examples", "150", "--jobs", "1")
+T = TypeVar("T")
 LAID = 110
 """Mutants that can be laid over an engine, at least."""
 
@@ -194,6 +199,42 @@ def test_a_survivor_fails_the_command(memassay: Cli) -> None:
 def test_an_unknown_mutant_is_a_mistake(memassay: Cli) -> None:
     done = memassay("mutants", "--family", "nothing")
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are told by /proc")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "memassay", "mutants", "--level", "smoke", "--examples", "60", "--jobs", "2"]
+    parent = subprocess.Popen(command, cwd=tmp_path, env=process_environment(), stdout=subprocess.DEVNULL)
+    try:
+        workers = until(lambda: found if len(found := children(parent.pid)) == 2 else None)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert until(lambda: not any(map(alive, workers)))
+
+
+def until(condition: Callable[[], T | None], seconds: float = 60.0) -> T:
+    """What the condition gives once it holds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not come to that")
 
 
 def test_the_summary_tells_strays() -> None:
