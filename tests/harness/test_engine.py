@@ -9,10 +9,12 @@ import memory_fakes as fakes
 import pytest
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.provision.settings import variable
-from memassay.harness.engine import AUTO, choose, start, url_for
+from memassay.harness.engine import AUTO, POOL, EngineFailed, Namespaces, choose, start, url_for
 from memassay.harness.exits import UsageProblem
 from memassay.harness.redact import Redactor
 from memassay.spec.capabilities import Capabilities
+from memassay.spec.protocols import Runtime
+from memassay.spec.types import MemoryConfig
 
 
 def test_auto_takes_the_first_way_that_can_be_gone() -> None:
@@ -65,6 +67,36 @@ def test_the_url_reaches_the_provisioner() -> None:
     backend = fakes.Provisioned()
     with start("provisioned", backend, AUTO, {"provisioned": "x://me:hunter2@y"}):
         assert backend.provisioners["url"].given == ["x://me:hunter2@y"]
+
+
+class _Full(fakes.Correct):
+    """drop_namespace does nothing."""
+
+    def drop_namespace(self, url: str, namespace: str) -> None:
+        pass
+
+
+def test_a_namespace_that_stays_full_is_an_error_that_says_so() -> None:
+    with start("full", _Full(), AUTO, {}) as engine:
+        namespaces = Namespaces(engine)
+        for _ in range(POOL):
+            with namespaces.lease() as name:
+                memory = engine.backend.open_memory("", name, Runtime(), MemoryConfig())
+                memory.create_thread(id="t1", resource_id="r1")
+        with pytest.raises(EngineFailed, match="still thread 't1'"), namespaces.lease():
+            pass
+
+
+class _Bogus(fakes.Correct):
+    """Declares an atomicity that there is not."""
+
+    def capabilities(self, url: str) -> Capabilities:
+        return Capabilities(atomicity="eventual")  # type: ignore[arg-type]
+
+
+def test_capabilities_that_there_are_not_are_refused() -> None:
+    with pytest.raises(EngineUnavailable, match="eventual"), start("bogus", _Bogus(), AUTO, {}):
+        pass
 
 
 def test_the_detail_shows_no_password() -> None:
