@@ -48,6 +48,7 @@ SETTINGS: Json = {
     "number_of_shards": 1,
     "number_of_replicas": 0,
     "refresh_interval": "-1",  # Who searches refreshes.
+    "translog.durability": "request",  # Whatever a template of the cluster's says.
     **VECTOR_SETTINGS,
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -16,7 +19,7 @@ from memassay.backends.document_url import address
 from memassay.backends.documents import Documents, Json, Outcome, RequestFailed, Write, bodies
 from memassay.spec.embedders import LiteralEmbedder
 from memassay.spec.errors import ConfigurationError, ThreadNotFound
-from memassay.spec.protocols import Embedder, Memory
+from memassay.spec.protocols import Embedder, Memory, Runtime
 from memassay.spec.types import (
     Include,
     MemoryConfig,
@@ -289,6 +292,45 @@ def test_twenty_savers_and_mergers_lose_nothing(opened: Any, memory: Memory) -> 
     assert sorted(batches) == sorted([f"m{number}-{each}" for each in range(3)] for number in range(20))
 
 
+def together(*calls: Callable[[], object]) -> list[object]:
+    """What each call returned or raised, all made at once."""
+    barrier = threading.Barrier(len(calls))
+
+    def attempt(call: Callable[[], object]) -> object:
+        barrier.wait()
+        try:
+            return call()
+        except ThreadNotFound as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(attempt, calls))
+
+
+def test_savers_of_the_same_messages_into_two_threads_lose_none(opened: Any, memory: Memory) -> None:
+    memory.create_thread(id="u", resource_id="r")
+    ids = [f"m{number}" for number in range(20)]
+
+    def saver(number: int) -> Callable[[], object]:
+        batch = [new(each, thread_id="tu"[number % 2]) for each in (ids if number % 3 else ids[::-1])]
+        client = opened()
+        return lambda: client.save_messages(batch)
+
+    saved = together(*[saver(number) for number in range(12)])
+    assert not [each for each in saved if isinstance(each, Exception)]
+    assert sorted(each for each, _ in listed(memory, "t") + listed(memory, "u")) == sorted(ids)
+
+
+def test_a_thread_deleted_during_saves_leaves_no_message(opened: Any, memory: Memory) -> None:
+    def caller(number: int) -> Callable[[], object]:
+        client = opened()
+        batch = [new(f"m{number}-{each}") for each in range(30)]
+        return (lambda: client.save_messages(batch)) if number % 5 else (lambda: client.delete_thread("t"))
+
+    outcomes = together(*[caller(number) for number in range(12)])
+    assert (True in outcomes, left(memory)) == (True, 0)
+
+
 # What a writer that died has left
 
 VECTORS = {"north": (1.0, 0.0), "east": (0.0, 1.0)}
@@ -386,7 +428,69 @@ def test_the_end_of_a_thread_is_reached_from_its_end(long: Memory, monkeypatch: 
     assert numbers(found.messages) == [21, 22, 23]
 
 
+def test_a_thread_longer_than_the_engines_window_has_every_page(memory: Memory) -> None:
+    memory.save_messages([new(f"m{number}") for number in range(10_050)])
+    deep = memory.recall("t", page=3_341, per_page=3, order_by=ASCENDING)
+    middle = memory.recall("t", page=1, per_page=6_000)
+    assert (numbers(deep.messages), deep.total) == ([10_023, 10_024, 10_025], 10_050)
+    assert numbers(middle.messages) == list(range(4_049, -1, -1))
+
+
 # The client
+
+
+class Forwarder:
+    """A port that leads to an engine until it is cut."""
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._ends: list[socket.socket] = [socket.create_server(("127.0.0.1", 0))]
+        self.url = f"http://127.0.0.1:{self._ends[0].getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._ends[0].accept()
+                far = socket.create_connection((self._target.hostname or "", self._target.port or 0))
+                self._ends += [near, far]
+                threading.Thread(target=self._copy, args=(near, far), daemon=True).start()
+                threading.Thread(target=self._copy, args=(far, near), daemon=True).start()
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+
+    def cut(self) -> None:
+        """Close the port and every connection through it."""
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+LOST: dict[str, Callable[[Memory], object]] = {
+    "get_thread": lambda memory: memory.get_thread("t"),
+    "list_threads": lambda memory: memory.list_threads(),
+    "save_messages": lambda memory: memory.save_messages([new("z")]),
+    "delete_messages": lambda memory: memory.delete_messages(["a"]),
+    "recall": lambda memory: memory.recall("t"),
+}
+
+
+def test_a_lost_engine_is_an_error_and_no_empty_answer(opened: Any, held: Memory) -> None:
+    forwarder = Forwarder(opened.url)
+    memory = opened.backend.open_memory(forwarder.url, opened.name, Runtime(), MemoryConfig())
+    assert memory.recall("t").total == 2
+    forwarder.cut()
+    errors: list[str] = []
+    for call in LOST.values():
+        with pytest.raises(Exception, match=r"onnection") as error:
+            call(memory)
+        errors.append(type(error.value).__name__)
+    memory.close()
+    assert errors == ["ConnectionError"] * len(LOST)
 
 
 def test_a_dropped_namespace_is_an_error_and_not_made_up(opened: Any, memory: Memory) -> None:
