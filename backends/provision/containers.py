@@ -89,7 +89,7 @@ class Container(msgspec.Struct, frozen=True):
                 yield Endpoint(url=address, method="docker", detail=", ".join(filter(None, said)))
             finally:
                 with interruption.shield():
-                    leftovers.remove_containers(label)
+                    _remove(label)
 
     def _limited(self, image: str, label: str) -> DockerContainer:
         from testcontainers.core.config import testcontainers_config
@@ -221,6 +221,17 @@ def remove_stale() -> str:
     finally:
         asked.close()
     return f"{removed} removed that runs now dead had left" if removed else ""
+
+
+def _remove(label: str) -> None:
+    """Remove this run's containers. Raises EngineUnavailable when the daemon no longer does."""
+    try:
+        leftovers.remove_containers(label)
+    except Exception as error:
+        raise EngineUnavailable(
+            f"the container cannot be removed: {_brief(error)}",
+            hint=f"remove what `docker ps -a --filter label={label}` shows",
+        ) from error
 
 
 def _since(pid: int) -> str | None:

@@ -54,6 +54,14 @@ def test_without_a_daemon_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Non
         pass
 
 
+def test_a_daemon_that_is_gone_at_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Container, "missing", lambda self: None)
+    monkeypatch.setattr(containers, "remove_stale", lambda: "")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(EngineUnavailable, match="the container cannot be removed"), postgres.CONTAINER.start(None):
+        pass
+
+
 @pytest.mark.container
 def test_an_image_that_cannot_be_had_is_told_before_anything_is_pulled(docker: Any) -> None:
     with use(Settings(options=Choices(images={"postgres": "localhost:1/nobody/has:this"}))):
