@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from memassay.backends.document_layout import Names
-from memassay.backends.document_store import page_of
+from memassay.backends.document_recall import page_of
 from memassay.backends.documents import Document, Json, Version
 from memassay.backends.opensearch import OpenSearchBackend, connect
 from memassay.backends.provision import EngineUnavailable
