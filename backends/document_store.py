@@ -8,6 +8,8 @@ document_embeddings.py.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -73,7 +75,7 @@ from .document_recall import IN_ORDER, MessageReads
 from .document_saves import check, entries, plan
 from .document_search import Slice, read
 from .document_vectors import Scored
-from .document_writes import Done, Gone, MessageWrites, Seen, attempts, incarnation
+from .document_writes import LOOKUPS, Done, Gone, MessageWrites, Seen, attempts, incarnation
 from .documents import Document, Documents, Json, RequestFailed, Row, Version, Write, digest
 
 T = TypeVar("T")
@@ -288,11 +290,16 @@ class DocumentMemory:
     def _selected(self, asked: Clone, origin: Document) -> tuple[Row, ...]:
         """The messages to be cloned, in order."""
         clauses: list[Clause] = [{"term": {"incarnation": incarnation(origin)}}, *within(asked.window, "created_at")]
+        among: list[list[Clause]] = [[]]
         if asked.message_ids is not None:
-            clauses.append({"ids": {"values": [digest(each) for each in asked.message_ids]}})
+            ids = [digest(each) for each in asked.message_ids]
+            among = [[{"ids": {"values": ids[i : i + LOOKUPS]}}] for i in range(0, len(ids), LOOKUPS)]
         self._documents.refresh(self._names.messages)
-        wanted = Slice(self._names.messages, clauses, IN_ORDER, ascending=False, limit=asked.limit)
-        return read(self._documents, [wanted])[0].rows[::-1]
+        wanted = [
+            Slice(self._names.messages, clauses + some, IN_ORDER, ascending=False, limit=asked.limit) for some in among
+        ]
+        newest = heapq.merge(*(each.rows for each in read(self._documents, wanted)), key=_sort, reverse=True)
+        return tuple(itertools.islice(newest, asked.limit))[::-1]
 
     def _create(self, sources: Mapping[str, Json | None], done: dict[str, Done]) -> None:
         """Write messages whose ids no message has; AlreadyExists."""
@@ -572,6 +579,10 @@ class DocumentMemory:
 
     def _now(self) -> datetime:
         return instant(self._runtime.clock(), "the clock")
+
+
+def _sort(row: Row) -> tuple[Any, ...]:
+    return row.sort
 
 
 def _note(threads: dict[str, str], touched: Iterable[str], seen: Seen) -> None:

@@ -41,6 +41,9 @@ from .provision import Provisioners
 from .provision.opensearch import PROVISIONERS
 
 REQUEST_SECONDS = 60.0
+DELETION_SECONDS = 3600.0
+"""How long an answer may take; that to a deletion of all that matches longer, as it may be of millions."""
+
 KEEP_ALIVE = "1m"
 """How long a point in time outlives its last search."""
 
@@ -245,7 +248,8 @@ class OpenSearchDocuments:
         total, again = 0, True
         while again:
             self.refresh(index)
-            body = self._client.delete_by_query(index=index, body={"query": query}, params={"conflicts": "proceed"})
+            params = {"conflicts": "proceed", "request_timeout": DELETION_SECONDS}
+            body = self._client.delete_by_query(index=index, body={"query": query}, params=params)
             count, again = deleted(body)
             total += count
         return total
