@@ -8,6 +8,8 @@ document_embeddings.py.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -21,7 +23,6 @@ from ..spec.embedding import embed, snapshot
 from ..spec.errors import (
     AlreadyExists,
     ConfigurationError,
-    OwnershipMismatch,
     ThreadNotFound,
     Unsupported,
 )
@@ -31,7 +32,6 @@ from ..spec.requests import (
     CloneOptions,
     MessageChange,
     MessageRow,
-    Recall,
     RecallOptions,
     embeds,
     parse_clone,
@@ -47,7 +47,6 @@ from ..spec.types import (
     CloneInfo,
     CloneResult,
     Content,
-    Hit,
     IndexDescription,
     MemoryConfig,
     Message,
@@ -67,21 +66,19 @@ from .document_layout import (
     EMBEDDING,
     Names,
     fresh,
-    live,
     message_of,
     message_source,
     thread_of,
     thread_source,
 )
+from .document_recall import IN_ORDER, MessageReads
 from .document_saves import check, entries, plan
 from .document_search import Slice, read
-from .document_writes import Done, Gone, MessageWrites, Seen, attempts, incarnation
+from .document_vectors import Scored
+from .document_writes import LOOKUPS, Done, Gone, MessageWrites, Seen, attempts, incarnation
 from .documents import Document, Documents, Json, RequestFailed, Row, Version, Write, digest
 
 T = TypeVar("T")
-
-IN_ORDER = ("created_at", "position")
-"""The order of the messages of one thread (ORD-1)."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -108,6 +105,7 @@ class DocumentMemory:
         self._options = options
         self._semantic = semantic
         self._writes = MessageWrites(documents, names)
+        self._reads = MessageReads(documents, names)
         self._closed = False
         self._lock = threading.RLock()
 
@@ -270,11 +268,16 @@ class DocumentMemory:
     def _selected(self, asked: Clone, origin: Document) -> tuple[Row, ...]:
         """The messages to be cloned, in order."""
         clauses: list[Clause] = [{"term": {"incarnation": incarnation(origin)}}, *within(asked.window, "created_at")]
+        among: list[list[Clause]] = [[]]
         if asked.message_ids is not None:
-            clauses.append({"ids": {"values": [digest(each) for each in asked.message_ids]}})
+            ids = [digest(each) for each in asked.message_ids]
+            among = [[{"ids": {"values": ids[i : i + LOOKUPS]}}] for i in range(0, len(ids), LOOKUPS)]
         self._documents.refresh(self._names.messages)
-        wanted = Slice(self._names.messages, clauses, IN_ORDER, ascending=False, limit=asked.limit)
-        return read(self._documents, [wanted])[0].rows[::-1]
+        wanted = [
+            Slice(self._names.messages, clauses + some, IN_ORDER, ascending=False, limit=asked.limit) for some in among
+        ]
+        newest = heapq.merge(*(each.rows for each in read(self._documents, wanted)), key=_sort, reverse=True)
+        return tuple(itertools.islice(newest, asked.limit))[::-1]
 
     def _create(self, sources: Mapping[str, Json | None], done: dict[str, Done]) -> None:
         """Write messages whose ids no message has; AlreadyExists."""
@@ -462,86 +465,16 @@ class DocumentMemory:
         """See protocols.Memory."""
         asked = parse_recall(thread_id, self._options, **options)
         with self._session():
-            engine = None if asked.search is None else self._embedder()
-            thread, targets = self._named(asked)
-            _own(asked, thread)
+            search = None if asked.search is None else self._embedder()
+            thread, included = self._reads.named(asked)
             query = None
-            if engine is not None and asked.search is not None:
-                query = embed(engine.embedder, [asked.search.text], "query", engine.semantic.index.metric)[0]
+            if search is not None and asked.search is not None:
+                query = embed(search.embedder, [asked.search.text], "query", search.semantic.index.metric)[0]
             self._documents.refresh(self._names.messages)
-            hits = [] if engine is None or query is None else self._hits(asked, thread, engine.semantic, query)
-            page_slice = None if thread is None else page_of(asked, thread, self._names)
-            windows = [each for target in targets for each in window_of(*target, self._names)]
-            if asked.search is not None:
-                around = asked.search.before, asked.search.after
-                windows += [each for _, row in hits for each in window_of(row.source, *around, self._names)]
-            answers = read(self._documents, windows if page_slice is None else [page_slice, *windows])
-        rows = {row.source["id"]: row.source for answer in answers for row in answer.rows}
-        rows |= {source["id"]: source for source, _, _ in targets} | {row.source["id"]: row.source for _, row in hits}
-        total = 0 if page_slice is None else answers[0].total
-        return RecallResult(
-            messages=tuple(
-                message_of(source) for source in sorted(rows.values(), key=_rank, reverse=not asked.ascending)
-            ),
-            total=total,
-            page=asked.page.page,
-            per_page=asked.page.per_page,
-            has_more=asked.page.has_more(total),
-            hits=tuple(Hit(row.source["id"], score) for score, row in hits),
-        )
-
-    def _named(self, asked: Recall) -> tuple[Document | None, list[tuple[Json, int, int]]]:
-        """The thread, and each included message that there is with how many to bring before and after (INC-1)."""
-        threads = list(dict.fromkeys([asked.thread_id, *(entry.thread_id for entry in asked.include)]))
-        found = self._documents.fetch(
-            [(self._names.threads, digest(each)) for each in threads]
-            + [(self._names.messages, digest(entry.id)) for entry in asked.include],
-            exclude=(EMBEDDING,),
-        )
-        by_id = dict(zip(threads, found, strict=False))
-        targets: list[tuple[Json, int, int]] = []
-        for entry, message in zip(asked.include, found[len(threads) :], strict=True):
-            if message is None or message.source["thread_id"] != entry.thread_id:
-                continue
-            own = asked.resource_id in (None, message.source["resource_id"])
-            if own and live(message, by_id[entry.thread_id]):
-                targets.append((message.source, entry.before, entry.after))
-        return by_id[asked.thread_id], targets
-
-    def _hits(
-        self, asked: Recall, thread: Document | None, semantic: Embeddings, query: Vector
-    ) -> list[tuple[float, Row]]:
-        """The best candidates, with their scores (SEM-2). One thread is always searched exactly."""
-        wanted = asked.search
-        assert wanted is not None
-        clauses = within(asked.window, "created_at") + equal(asked.metadata, "tokens")
-        if wanted.scope == "thread":
-            if thread is None:
-                return []
-            clauses.append({"term": {"incarnation": incarnation(thread)}})
-            found = semantic.find(query, wanted.top_k, clauses, wanted.filter, exact=True)
-        else:
-            clauses.append({"term": {"resource_id": asked.resource_id}})
-            found = self._alive(
-                lambda more: semantic.find(query, wanted.top_k, clauses + more, wanted.filter, exact=False)
-            )
-        return [hit for hit in found if wanted.threshold is None or hit[0] >= wanted.threshold]
-
-    def _alive(self, find: Callable[[list[Clause]], list[tuple[float, Row]]]) -> list[tuple[float, Row]]:
-        """What is found among messages whose threads are there; those of others are left out, and it is tried again.
-
-        There are others only while a thread is being deleted, or after a writer died.
-        """
-        gone: set[str] = set()
-        while True:
-            found = find([{"bool": {"must_not": [{"terms": {"incarnation": sorted(gone)}}]}}] if gone else [])
-            homes = {row.source["thread_id"]: row.source["incarnation"] for _, row in found}
-            threads = self._documents.fetch([(self._names.threads, digest(each)) for each in homes])
-            there = {incarnation(thread) for thread in threads if thread is not None}
-            dead = {row.source["incarnation"] for _, row in found} - there
-            if not dead:
-                return found
-            gone |= dead
+            hits: list[Scored] = []
+            if search is not None and query is not None:
+                hits = self._reads.hits(asked, thread, search.semantic, query)
+            return self._reads.result(asked, thread, included, hits)
 
     def semantic_index(self) -> IndexDescription | None:
         """See protocols.Memory."""
@@ -603,6 +536,10 @@ class DocumentMemory:
         return instant(self._runtime.clock(), "the clock")
 
 
+def _sort(row: Row) -> tuple[Any, ...]:
+    return row.sort
+
+
 def _note(threads: dict[str, str], touched: Iterable[str], seen: Seen) -> None:
     """Note the incarnations of threads that a call touches. Gone, when one has changed since it was noted."""
     for each in touched:
@@ -616,52 +553,3 @@ def _embedding(engine: Engine | None, vector: Vector | None, thread: Document, m
     if engine is None or vector is None:
         return None
     return engine.semantic.source(vector, snapshot(thread_of(thread.source), message))
-
-
-def _own(asked: Recall, thread: Document | None) -> None:
-    """Refuse a request that names a resource which does not own the thread (ORD-6)."""
-    if asked.resource_id is None:
-        return
-    if thread is None:
-        raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="ORD-6")
-    if thread.source["resource_id"] != asked.resource_id:
-        raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="ORD-6")
-
-
-def page_of(asked: Recall, thread: Document, names: Names) -> Slice:
-    """The page of a recall (ORD-3)."""
-    return Slice(
-        index=names.messages,
-        clauses=[
-            {"term": {"incarnation": incarnation(thread)}},
-            *within(asked.window, "created_at"),
-            *equal(asked.metadata, "tokens"),
-        ],
-        sort=IN_ORDER,
-        ascending=asked.ascending,
-        offset=asked.page.offset,
-        limit=asked.page.limit,
-        exclude=(EMBEDDING,),
-    )
-
-
-def window_of(message: Json, before: int, after: int, names: Names) -> list[Slice]:
-    """What stands beside a message, whatever the filters (INC-1): its neighbours on each side that is wanted."""
-    return [
-        Slice(
-            index=names.messages,
-            clauses=[{"term": {"incarnation": message["incarnation"]}}],
-            sort=IN_ORDER,
-            ascending=ascending,
-            limit=count,
-            after=(message["created_at"], message["position"]),
-            exclude=(EMBEDDING,),
-        )
-        for ascending, count in ((False, before), (True, after))
-        if count
-    ]
-
-
-def _rank(message: Json) -> tuple[int, str, int]:
-    """The sort key of messages of several threads (ORD-1)."""
-    return message["created_at"], message["thread_id"], message["position"]

@@ -206,7 +206,7 @@ class Nearest:
         return self._exact(search)
 
     def _approximate(self, search: Search) -> list[Scored]:
-        limit = 2 * search.k + SPARE
+        limit = search.k + SPARE
         target = self._target
         near = copy_of(search.query, target.metric).tolist()
         query = self._language.nearest(target.near, near, limit, search.where)

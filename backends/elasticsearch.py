@@ -39,6 +39,9 @@ from .provision import Provisioners
 from .provision.elasticsearch import PROVISIONERS
 
 REQUEST_SECONDS = 60.0
+DELETION_SECONDS = 3600.0
+"""How long an answer may take; that to a deletion of all that matches longer, as it may be of millions."""
+
 KEEP_ALIVE = "1m"
 """How long a point in time outlives its last search."""
 
@@ -229,7 +232,8 @@ class ElasticsearchDocuments:
         total, again = 0, True
         while again:
             self.refresh(index)
-            body = self._client.delete_by_query(index=index, query=query, conflicts="proceed").body
+            patient = self._client.options(request_timeout=DELETION_SECONDS)
+            body = patient.delete_by_query(index=index, query=query, conflicts="proceed").body
             count, again = deleted(body)
             total += count
         return total

@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from typing import ClassVar
 
+import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError, TransportError
 
 from ..spec.capabilities import Capabilities
-from ..spec.errors import ConfigurationError
+from ..spec.errors import ConfigurationError, Unsupported
 from ..spec.index_requests import parse_semantic_index
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.requests import parse_config
@@ -40,6 +41,9 @@ from .provision import Provisioners
 from .provision.opensearch import PROVISIONERS
 
 REQUEST_SECONDS = 60.0
+DELETION_SECONDS = 3600.0
+"""How long an answer may take; that to a deletion of all that matches longer, as it may be of millions."""
+
 KEEP_ALIVE = "1m"
 """How long a point in time outlives its last search."""
 
@@ -49,37 +53,43 @@ SETTINGS: Json = {
     "number_of_replicas": 0,
     "refresh_interval": "-1",  # Who searches refreshes.
     "translog.durability": "request",  # Whatever a template of the cluster's says.
-    **VECTOR_SETTINGS,
 }
 
 
 class OpenSearchBackend:
-    """OpenSearch 3 or later, reached by a URL (see document_url)."""
+    """OpenSearch 3 or later, reached by a URL (see document_url); without its k-NN plugin there are no vectors."""
 
     name = "opensearch"
     provisioners: ClassVar[Provisioners] = PROVISIONERS
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
-        return VECTOR_CAPABILITIES
+        with connect(url) as client:
+            if plugin(client) is not None:
+                return VECTOR_CAPABILITIES
+        return msgspec.structs.replace(
+            VECTOR_CAPABILITIES, vectors=False, semantic_recall=False, resource_scope=False, index_types=()
+        )
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
         with connect(url) as client:
-            plugins = client.cat.plugins(params={"format": "json"})
-            knn = sorted({each["version"] for each in plugins if each["component"] == "opensearch-knn"})
-            number = client.info()["version"]["number"]
-            return f"OpenSearch {number}" + (f", k-NN {knn[0]}" if knn else "")
+            knn = plugin(client)
+            return f"OpenSearch {client.info()['version']['number']}" + ("" if knn is None else f", k-NN {knn}")
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""
         where, options = names(namespace), parse_config(config, "config")
         embedder = runtime.embedder
         index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
-        documents = OpenSearchDocuments(connect(url))
+        client = connect(url)
+        documents = OpenSearchDocuments(client)
         try:
-            enter(documents, where, SETTINGS)
-            semantic = None if index is None else Embeddings(documents, where.messages, index, OpenSearchVectors())
+            vectors = plugin(client) is not None
+            enter(documents, where, SETTINGS | (VECTOR_SETTINGS if vectors else {}))
+            semantic = None
+            if index is not None and vectors:
+                semantic = Embeddings(documents, where.messages, index, OpenSearchVectors())
             return DocumentMemory(documents, where, runtime, options, semantic)
         except BaseException:
             documents.close()
@@ -87,8 +97,15 @@ class OpenSearchBackend:
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
         """See protocols.Backend."""
-        where = names(namespace)
-        return DocumentIndex(OpenSearchDocuments(connect(url)), where, SETTINGS, OpenSearchVectors(), runtime)
+        where, client = names(namespace), connect(url)
+        documents = OpenSearchDocuments(client)
+        try:
+            if plugin(client) is None:
+                raise Unsupported("vectors", hint="install OpenSearch's k-NN plugin", clause="CAP-1")
+            return DocumentIndex(documents, where, SETTINGS | VECTOR_SETTINGS, OpenSearchVectors(), runtime)
+        except BaseException:
+            documents.close()
+            raise
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
@@ -106,6 +123,12 @@ class OpenSearchBackend:
         where = names(namespace)
         with closing(OpenSearchDocuments(connect(url))) as documents:
             reset(documents, where)
+
+
+def plugin(client: OpenSearch) -> str | None:
+    """The version of the k-NN plugin; None where it is not installed."""
+    plugins = client.cat.plugins(params={"format": "json", "h": "component,version"})
+    return next((each["version"] for each in plugins if each["component"] == "opensearch-knn"), None)
 
 
 def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> OpenSearch:
@@ -230,7 +253,8 @@ class OpenSearchDocuments:
         total, again = 0, True
         while again:
             self.refresh(index)
-            body = self._client.delete_by_query(index=index, body={"query": query}, params={"conflicts": "proceed"})
+            params = {"conflicts": "proceed", "request_timeout": DELETION_SECONDS}
+            body = self._client.delete_by_query(index=index, body={"query": query}, params=params)
             count, again = deleted(body)
             total += count
         return total

@@ -35,7 +35,7 @@ class Baseline:
         query = (vector / np.linalg.norm(vector)).tolist()
         where = [{"term": {"tokens": f"{key}:s{value}"}} for key, value in (filter or {}).items()]
         if not exact and self._graph:
-            k = 2 * top_k + SPARE
+            k = top_k + SPARE
             knn: dict[str, Any] = {"vector": query, "k": k, "method_parameters": {"ef_search": max(k, EFFORT)}}
             found = self._search({"knn": {"near": knn | ({"filter": where[0]} if where else {})}}, k)
             if len(found) >= top_k:

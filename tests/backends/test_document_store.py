@@ -375,6 +375,13 @@ def test_the_id_of_what_a_dead_writer_left_is_free(held: Memory) -> None:
 # Reads
 
 
+def test_a_clone_may_be_of_more_ids_than_a_query_holds(held: Memory) -> None:
+    held.save_messages([new("c"), new("d")])
+    ids = ["d", *(f"unknown{number}" for number in range(70_000)), "a", "c"]
+    clone = held.clone_thread("t", message_ids=ids, message_limit=2)
+    assert list(clone.id_map) == ["c", "d"]
+
+
 def test_a_recall_is_three_requests(held: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = inner(held)
     asked: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 from memassay.backends.document_layout import Names
-from memassay.backends.document_store import page_of
+from memassay.backends.document_recall import page_of
 from memassay.backends.documents import Document, Json, Version
 from memassay.backends.elasticsearch import ElasticsearchBackend, connect
 from memassay.backends.provision import EngineUnavailable

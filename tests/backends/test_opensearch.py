@@ -6,14 +6,15 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from memassay.backends import opensearch
 from memassay.backends.document_layout import Names
-from memassay.backends.document_store import page_of
+from memassay.backends.document_recall import page_of
 from memassay.backends.documents import Document, Json, Version
 from memassay.backends.opensearch import OpenSearchBackend, connect
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.provision.opensearch import GivenOpenSearch
 from memassay.harness.engine import choose
-from memassay.spec.errors import ConfigurationError, InvalidRequest
+from memassay.spec.errors import ConfigurationError, InvalidRequest, Unsupported
 from memassay.spec.protocols import Runtime
 from memassay.spec.requests import parse_recall
 from memassay.spec.types import DateRange, MemoryConfig, MessageFilter, NewMessage
@@ -112,6 +113,36 @@ def test_no_other_namespace_is_opened(url: str, namespace: str) -> None:
             act(url, namespace)
     with pytest.raises(InvalidRequest):
         BACKEND.open_memory(url, namespace, Runtime(), MemoryConfig())
+
+
+# Without the k-NN plugin
+
+
+@pytest.fixture
+def plain(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The session's OpenSearch, taken for one without the plugin."""
+
+    def missing(client: OpenSearch) -> None:
+        """It is not installed."""
+
+    monkeypatch.setattr(opensearch, "plugin", missing)
+    return url
+
+
+def test_without_the_plugin_there_are_no_vectors(plain: str) -> None:
+    assert not BACKEND.capabilities(plain).vectors
+    with pytest.raises(Unsupported, match="k-NN"):
+        BACKEND.open_index(plain, NAMESPACE, Runtime())
+
+
+def test_without_the_plugin_no_setting_of_its_own_is_used(plain: str, raw: OpenSearch) -> None:
+    enter(plain)
+    settings = raw.indices.get_settings(index=NAMES.messages, params={"flat_settings": "true"})
+    assert "index.knn" not in next(iter(settings.values()))["settings"]
+
+
+def test_without_the_plugin_the_version_does_not_name_it(plain: str) -> None:
+    assert "k-NN" not in BACKEND.version(plain)
 
 
 # What the engine is told
