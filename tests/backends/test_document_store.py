@@ -333,7 +333,7 @@ def test_a_thread_deleted_during_saves_leaves_no_message(opened: Any, memory: Me
 
 # What a writer that died has left
 
-VECTORS = {"north": (1.0, 0.0), "east": (0.0, 1.0)}
+VECTORS = {"north": [1.0, 0.0], "east": [0.0, 1.0]}
 
 
 class Compass(LiteralEmbedder):
@@ -342,7 +342,7 @@ class Compass(LiteralEmbedder):
     def __init__(self) -> None:
         super().__init__(2)
 
-    def embed(self, texts: Sequence[str], kind: object) -> list[tuple[float, ...]]:
+    def embed(self, texts: Sequence[str], kind: object) -> list[list[float]]:
         return [VECTORS[text] for text in texts]
 
 
@@ -388,7 +388,12 @@ def test_a_recall_is_three_requests(held: Memory, monkeypatch: pytest.MonkeyPatc
 
     def note(name: str) -> None:
         real = getattr(client, name)
-        monkeypatch.setattr(client, name, lambda *given, **more: (asked.append(name), real(*given, **more))[1])
+
+        def noted(*given: Any, **more: Any) -> Any:
+            asked.append(name)
+            return real(*given, **more)
+
+        monkeypatch.setattr(client, name, noted)
 
     for name in ("fetch", "refresh", "search", "search_all", "count", "write"):
         note(name)
@@ -522,7 +527,7 @@ def test_a_call_after_close_is_refused(memory: Memory, call: str) -> None:
 
 def test_twenty_clients_may_open_one_new_namespace_at_once(opened: Any) -> None:
     with ThreadPoolExecutor(20) as pool:
-        crew = list(pool.map(lambda _: opened(), range(20)))
+        crew: list[Memory] = [each.result() for each in [pool.submit(opened) for _ in range(20)]]
     crew[0].create_thread(id="t", resource_id="r")
     assert crew[19].get_thread("t") is not None
 
