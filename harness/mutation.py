@@ -271,7 +271,7 @@ class Examiner:
         )
 
     def _in_order(self, subject: _Subject, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """The programs of the family; on an engine, where they take long, first the one that kills it on the model."""
+        """The programs that exercise the family; on an engine, where each takes long, the likeliest first."""
         mutant = subject.mutant
         if self._plan.engine is None:
             yield from _own(mutant, entries)
