@@ -47,7 +47,8 @@ def judge(
     for index, (right, wrong) in enumerate(zip(expected, transcript, strict=False)):
         if index not in walk.accepted and not same(right, wrong):
             name = program.operations[index].name
-            return (Divergence(MAIN_CLAUSE.get(name, "ISO-2"), "outcome", name, index, right, wrong),)
+            clause = MAIN_CLAUSE.get(name) or judge_vectors.MAIN_CLAUSE.get(name, "ISO-2")
+            return (Divergence(clause, "outcome", name, index, right, wrong),)
     return ()
 
 

@@ -173,11 +173,12 @@ def injection(rng: Random) -> ops.Program:
         steps += [ops.CreateIndex(index=name, dimension=2) for name in (CANARY_INDEX, names[2])]
         steps += [ops.UpsertVectors(index=CANARY_INDEX, vectors=[row])]
     steps.append(OBSERVE)
-    for number in range(OPERATIONS):
+    for _ in range(OPERATIONS):
         step = (_on_index if indexed and chance(rng, 45) else _on_memory)(rng, names)
-        steps.append(step)
-        if step.role == "write" and (number % 3 == 2 or chance(rng, 30)):
+        written = steps[-1].role == "write"
+        if written and (step.role == "read" or chance(rng, 40)):
             steps.append(OBSERVE)
+        steps.append(step)
     steps += [OBSERVE, ops.Recall(thread_id=CANARY_THREAD, resource_id=CANARY_OWNER, per_page=False)]
     return ops.Program(operations=tuple(steps))
 

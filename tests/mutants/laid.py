@@ -47,6 +47,19 @@ INDEX_READS = frozenset(
 HARMLESS = frozenset({"runtime", "options", "capabilities", "index", "_lock"})
 """What a laid mutant has as the model does."""
 
+IN_A_SEARCH = "its fault shows in searches, which are the engine's own"
+CANNOT = {
+    "finds_on_the_page_only": IN_A_SEARCH,
+    "hits_replace_the_page": IN_A_SEARCH,
+    "results_come_by_score": IN_A_SEARCH,
+    "ignores_the_metric": IN_A_SEARCH,
+    "returns_its_own_messages": "rows that are fetched are nobody's own",
+    "takes_zero_vectors": "the engine refuses what the fault lets pass",
+    "exact_is_approximate": "its fault shows only where queries are approximate",
+    "probes_a_quarter": "its fault shows only where queries are approximate",
+}
+"""Mutants that go through, but whose fault does not, each with why."""
+
 EVERYTHING = 10_000
 """Rows that one query may return, and so rows that a laid index can read."""
 

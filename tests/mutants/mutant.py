@@ -58,7 +58,7 @@ class Mutant:
     @property
     def obstacle(self) -> str:
         """Why the fault cannot be laid over a real engine; empty when it can."""
-        return laid.obstacle(self.store)
+        return laid.CANNOT.get(self.id) or laid.obstacle(self.store)
 
     def over_memory(self, real: Memory, runtime: Runtime, config: MemoryConfig, capabilities: Capabilities) -> Memory:
         """The fault between a caller and a client that is right."""
