@@ -276,7 +276,10 @@ class _Judge:
     # Observations
 
     def observation(self, index: int, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
-        assert isinstance(expected, Returned)
+        if not isinstance(expected, Returned):  # opening it as the program wants it is to be refused
+            if not isinstance(got, Refused) or got.code != cast(Refused, expected).code:
+                yield _divergence("CAP-1", "error", "observe", index, expected, got)
+            return
         if not isinstance(got, Returned):
             clause = self.unobservable(cast(Snapshot, expected.value), got)
             yield _divergence(clause, "error", "observe", index, expected, got)

@@ -581,6 +581,7 @@ async function openIndex({ url, namespace }) {
       return ids.length;
     },
     async get_vectors({ name, ids }) {
+      await vector.describeIndex({ indexName: to(name) });
       if (!Array.isArray(ids) || !ids.length) return [];
       const rows = new Map((await stored(vector, to(name), ids)).map(row => [row[0], row]));
       const found = [...new Set(ids)].filter(id => rows.has(id)).map(id => rows.get(id));
@@ -630,14 +631,14 @@ function chain(error) {
   return found;
 }
 
-function named(error) {
+function named(error, call) {
   const causes = chain(error);
   const refused = causes.find(each => each instanceof Refused);
   if (refused) return told(refused);
-  const message = [...new Set(causes.map(each => each.message))].join(': ');
+  const message = [...new Set(causes.flatMap(each => [each.message, each.details?.message ?? []].flat()))].join(': ');
   if (/Cannot read|is not a function|is not iterable|Cannot convert/.test(message)) return { ...told(error), message };
   const [, code] = WORDS.find(([words]) => words.test(message)) ?? [];
-  if (code) return { code, message };
+  if (code) return { code: call === 'create_index' && code === 'invalid_vector' ? 'invalid_request' : code, message };
   const users = causes.some(each => each.category === 'USER') || /\b(must be|[Ii]nvalid|required|too large)\b/.test(message);
   return users ? { code: 'invalid_request', message } : { ...told(error), message };
 }
