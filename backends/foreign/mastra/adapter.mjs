@@ -6,7 +6,7 @@
 // Vector indices are always the vector class's own. PACKAGES is the folder in which node_modules lies.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire } from 'node:module';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Refused, serve, told, useClock } from './bridge.mjs';
@@ -77,6 +77,8 @@ const open = {
   },
 }[engine];
 
+const indexed = new Set();
+/** Namespaces in which there may be indices. */
 const initialised = new Set();
 /** The tables of the memory domain are made once a namespace; Mastra makes all domains' at every start. */
 async function storageOf(url, namespace) {
@@ -91,15 +93,15 @@ async function storageOf(url, namespace) {
   return { storage, domain };
 }
 
+let administrator;
+/** A statement on a connection of the bridge's own. */
 async function sql(url, text) {
-  const { default: pg } = await load('pg');
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await client.query(text);
-  } finally {
-    await client.end();
+  if (!administrator) {
+    const { default: pg } = await load('pg');
+    administrator = new pg.Client({ connectionString: url });
+    await administrator.connect();
   }
+  return administrator.query(text);
 }
 
 async function closeAll(...stores) {
@@ -280,6 +282,7 @@ function watch(domain, vector) {
 async function openMemory({ url, namespace, config, embedder }, opening) {
   const { storage, domain } = await storageOf(url, namespace);
   const vector = layer === 'memory' && embedder && open.vector ? quiet(open.vector(url, namespace)) : undefined;
+  if (vector) indexed.add(namespace);
   let runtime = opening;
   if (!domain.watched) watch(domain, vector);
   domain.watched = true;
@@ -543,6 +546,7 @@ const stored = {
 async function openIndex({ url, namespace }) {
   if (!open.vector) throw new Refused('unsupported', 'there is no vector class');
   if (engine === 'pg') await sql(url, `CREATE SCHEMA IF NOT EXISTS "${namespace}"`);
+  indexed.add(namespace);
   const vector = quiet(open.vector(url, namespace));
   const prefix = shared ? `${namespace}_` : '';
   const to = name => (typeof name === 'string' ? prefix + name : name);
@@ -652,6 +656,21 @@ async function dropIndices(url, namespace) {
   }
 }
 
+function removeFiles(url, namespace) {
+  for (const end of ['', '-wal', '-shm', '.wal']) rmSync(file(url, namespace) + end, { force: true });
+}
+
+/** Empties the tables of the memory domain in one round trip, and drops those of indices. */
+const emptied = namespace => `DO $$
+  DECLARE name text;
+  BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '${namespace}' LOOP
+      IF name LIKE 'mastra\\_%' THEN EXECUTE format('DELETE FROM %I.%I', '${namespace}', name);
+      ELSE EXECUTE format('DROP TABLE %I.%I CASCADE', '${namespace}', name);
+      END IF;
+    END LOOP;
+  END $$`;
+
 serve({
   async hello({ protocol, url }) {
     const own = ENGINES[engine].packages[0];
@@ -665,26 +684,25 @@ serve({
   },
   open_memory: openMemory,
   open_index: openIndex,
-  /** The namespace is emptied by Mastra's own calls. */
   async reset_namespace({ url, namespace }) {
-    if (engine === 'inmemory') {
-      kept.delete(namespace);
-      return;
+    if (engine === 'inmemory') kept.delete(namespace);
+    else if (engine === 'pg') await sql(url, emptied(namespace));
+    else if (engine === 'duckdb') removeFiles(url, namespace);
+    else {
+      if (open.storage && initialised.has(namespace)) {
+        const { storage, domain } = await storageOf(url, namespace);
+        await domain.dangerouslyClearAll();
+        await closeAll(storage);
+      }
+      if (indexed.delete(namespace)) await dropIndices(url, namespace);
     }
-    if (open.storage && initialised.has(namespace)) {
-      const { storage, domain } = await storageOf(url, namespace);
-      await domain.dangerouslyClearAll();
-      await closeAll(storage);
-    }
-    if (engine !== 'libsql' || existsSync(file(url, namespace))) await dropIndices(url, namespace);
   },
   async drop_namespace({ url, namespace }) {
     kept.delete(namespace);
     initialised.delete(namespace);
     if (engine === 'pg') await sql(url, `DROP SCHEMA IF EXISTS "${namespace}" CASCADE`);
     if (shared) await dropIndices(url, namespace);
-    if (engine === 'libsql' || engine === 'duckdb')
-      for (const end of ['', '-wal', '-shm', '.wal']) rmSync(file(url, namespace) + end, { force: true });
+    if (engine === 'libsql' || engine === 'duckdb') removeFiles(url, namespace);
   },
   error: named,
 });
