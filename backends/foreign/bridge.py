@@ -77,9 +77,15 @@ class Bridge:
         """For clients: no number twice, whatever process they are in."""
         self._environment = environment
         self._process: Process | None = None
+        self._url = ""
 
     def process(self) -> Process:
-        """The running process."""
+        """The running process, which has introduced itself. Raises EngineUnavailable."""
+        if self._process is None or not self._process.alive:
+            self.hello(self._url)
+        return self._running()
+
+    def _running(self) -> Process:
         if self._process is not None and not self._process.alive:
             self.stop()
         if self._process is None:
@@ -96,7 +102,8 @@ class Bridge:
 
     def hello(self, url: str) -> _Hello:
         """The adapter's introduction. Raises EngineUnavailable for one that does not fit."""
-        given = self.process().call("hello", {"args": {"protocol": PROTOCOL, "url": url}}, self.hello_seconds)
+        self._url = url
+        given = self._running().call("hello", {"args": {"protocol": PROTOCOL, "url": url}}, self.hello_seconds)
         spoken: Any = cast("dict[str, Any]", given).get("protocol") if isinstance(given, dict) else None
         if spoken != PROTOCOL:
             raise EngineUnavailable(

@@ -92,11 +92,7 @@ class Server:
         runtime = Runtime(
             clock=lambda: client.now,
             new_id=lambda: str(self._ask(client.call, "new_id", {})),
-            embedder=None
-            if described is None
-            else _Embedder(
-                described["name"], described["dimension"], lambda args: self._ask(client.call, "embed", args)
-            ),
+            embedder=None if described is None else _Embedder(described["name"], described["dimension"], embed),
         )
         if call == "open_memory":
             config = cast(MemoryConfig, given.get("config", MemoryConfig()))
@@ -135,7 +131,7 @@ class _Client:
         self.now = datetime.fromisoformat(request["now"])
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Embedder:
     """memassay's embedder, asked for each text."""
 

@@ -295,10 +295,11 @@ def content(value: Any) -> Any:
 
 
 def _part(value: Any) -> Any:
-    kind = PARTS.get(value.get("type")) if isinstance(value, dict) else None  # pyright: ignore
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    kind = PARTS.get(str(fields.get("type")))
     if kind is None:
-        raise Unreadable(f"{show(value)} is no part")
-    return build(kind, value)
+        raise Unreadable(f"{show(cast(object, value))} is no part")
+    return build(kind, fields)
 
 
 def index_config(value: Any) -> Any:
