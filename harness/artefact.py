@@ -54,6 +54,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     minimal: bool
 
 
+class Cause(msgspec.Struct, frozen=True):
+    """The smallest aspect without which a deviation vanishes, and the family of clauses that it is about."""
+
+    without: str
+    family: str
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One signature on one backend: how many programs of the search showed it, and the smallest found."""
 
@@ -62,6 +69,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     file: str | None = None
     """The case file's path relative to where cases are written; None when none was."""
+    cause: Cause | None = None
+    """What the program cannot do without; None when it was not made small, or is small enough to see."""
 
 
 class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +87,22 @@ class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding] = []
 
 
+class KnownResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A known failure that was declared, and in how many programs it was met.
+
+    stale: it no longer fails, though its clause was put to the test. not judged: the run asked too little to tell.
+    """
+
+    clause: str
+    signature: str
+    versions: str
+    reason: str
+    url: str
+    expires: str
+    status: Literal["met", "stale", "expired", "not judged"]
+    programs: int
+
+
 class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     """One backend's part. `error` says why its engine did not start, or died; `programs` is how many ran."""
 
@@ -87,10 +112,13 @@ class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     capabilities: Capabilities | None = None
     programs: int = 0
+    hostile: int = 0
+    """How many of the operations that ran carried hostile ids, keys, names or values."""
     skipped: int = 0
     """Programs that need a capability which the backend does not declare."""
     error: str = ""
     clauses: dict[str, ClauseResult] = {}
+    known: list[KnownResult] = []
 
 
 class Corpus(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +130,8 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
     """How many were asked for; None is the level's own number."""
     programs: int
     hash: str
+    cases: int = 0
+    """Programs of case files that were run before these."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +170,157 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     alike: bool
 
 
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """What one seed's programs did to a mutant.
+
+    blamed: the first clause of the mutant's own family that failed; None when it survived.
+    programs, seconds: how many programs it took to that failure, and how long they ran. Only programs that exercise
+        the family are run, as `verify --clause FAMILY` runs them.
+    operations: of the program that showed it, made small; minimal: whether the shrinker came to its end.
+    failing: every clause that failed in the programs of the matrix, with in how many of them; `matrix` is how many
+        programs that were.
+    """
+
+    seed: int
+    blamed: str | None
+    programs: int
+    seconds: float
+    operations: int
+    minimal: bool
+    failing: dict[str, int]
+    matrix: int
+
+
+class MutantResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A store with one fault, and what caught it; `obstacle` says why it could not be laid over the engine.
+
+    also: clauses of other families that its fault may show in, said beforehand.
+    """
+
+    id: str
+    clause: str
+    report: str
+    description: str
+    also: list[str]
+    obstacle: str
+    kills: list[Kill]
+
+    @property
+    def survives(self) -> bool:
+        """Whether no seed's programs blamed it on its own family."""
+        return not self.obstacle and all(kill.blamed is None for kill in self.kills)
+
+    @property
+    def failing(self) -> list[str]:
+        """The clauses that failed, whatever the seed."""
+        return list(dict.fromkeys(clause for kill in self.kills for clause in kill.failing))
+
+    @property
+    def stray(self) -> list[str]:
+        """Those neither of its family nor said beforehand."""
+        family = self.clause.partition("-")[0]
+        return [clause for clause in self.failing if clause.partition("-")[0] != family and clause not in self.also]
+
+
+class KillSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a kill matrix; medians are None without a mutant that was killed.
+
+    run: mutants that were put to the test. blamed_well: killed mutants without a stray clause.
+    operations are of shrunk programs, except of those `heavy` mutants whose programs are about hundreds of calls.
+    """
+
+    mutants: int
+    run: int
+    killed: int
+    survivors: list[str]
+    blamed_well: int
+    median_clauses: float | None
+    median_operations: float | None
+    most_operations: int | None
+    median_seconds: float | None
+    heavy: list[str]
+
+
+class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
+    """What the suite catches: mutants by failing clauses. Everything but times is comparable between runs.
+
+    over: the backend that the mutants were laid over; "" for the model.
+    """
+
+    version: Literal[1] = 1
+    memassay: str
+    python: str
+    hypothesis: str
+    level: Level
+    seeds: list[int]
+    over: str
+    engine: str
+    interrupted: bool
+    seconds: float
+    summary: KillSummary
+    mutants: list[MutantResult]
+
+
+class VerdictChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A clause with another verdict than before. loss: it passed and does not, or did not fail and does."""
+
+    clause: str
+    before: Verdict
+    after: Verdict
+    loss: bool
+
+
+class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A counterexample that is only in one of the results; known ones are no loss when they come."""
+
+    signature: Signature
+    change: Literal["came", "went"]
+    verdict: Verdict
+    program: Program
+    loss: bool
+
+
+class BackendDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed on one backend. `gone`: it is only in the first result, which is a loss."""
+
+    before: str
+    after: str
+    engine_before: str
+    engine_after: str
+    gone: bool
+    verdicts: list[VerdictChange]
+    cases: list[CaseChange]
+
+    @property
+    def losses(self) -> int:
+        """How many changes are losses."""
+        return self.gone + sum(change.loss for change in self.verdicts) + sum(change.loss for change in self.cases)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from one result to another.
+
+    notes: why they are not alike in what they asked. compared: clauses asked for in both.
+    """
+
+    version: Literal[1] = 1
+    memassay: str
+    notes: list[str]
+    compared: list[str]
+    losses: int
+    backends: list[BackendDifference]
+
+
+Artefact = Case | Result | KillMatrix | Difference
+KINDS: dict[str, type[Artefact]] = {
+    "case": Case,
+    "result": Result,
+    "mutants": KillMatrix,
+    "difference": Difference,
+}
+"""By the name under which `memassay schema` knows them."""
+
+
 def version_of(distribution: str) -> str:
     """An installed distribution's version."""
     return version(distribution)
@@ -150,12 +331,12 @@ def own_version() -> str:
     return version_of("memassay")
 
 
-def schema(kind: type[Case] | type[Result]) -> dict[str, Any]:
+def schema(kind: type[Artefact]) -> dict[str, Any]:
     """The JSON schema (2020-12) of an artefact."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
 
 
-def encode(artefact: Case | Result) -> bytes:
+def encode(artefact: Artefact) -> bytes:
     """Readable JSON; equal artefacts give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(artefact), indent=2) + b"\n"
 

@@ -80,6 +80,12 @@ def files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
+def programs(folders: Iterable[Path | None]) -> list[Program]:
+    """The programs of the cases in these folders, as far as there are folders with cases. Raises UsageProblem."""
+    paths = [path for folder in folders if folder is not None for path in sorted(folder.rglob("*.json"))]
+    return [read(path).program for path in dict.fromkeys(paths)]
+
+
 def read(path: Path) -> Case:
     """A case from a file. Raises UsageProblem."""
     case = _decoded(path, Case)

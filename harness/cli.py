@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 from platformdirs import user_cache_path
@@ -18,11 +18,40 @@ from rich.console import Console
 from rich.text import Text
 
 from ..backends.provision import EngineUnavailable
-from ..backends.registry import UnknownBackend, find
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
-from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from . import artefact, budget, cases, corpus, doctor, exits, results, runner, scaffold
+from ..spec.clauses import CLAUSES, LEVELS, by_family
+from . import (
+    artefact,
+    budget,
+    cases,
+    command_diff,
+    command_known,
+    command_mutants,
+    corpus,
+    doctor,
+    exits,
+    known,
+    results,
+    runner,
+    scaffold,
+)
+from .arguments import (
+    Backends,
+    Output,
+    Provision,
+    Urls,
+    user_errors,
+)
+from .arguments import chosen_clauses as _clauses
+from .arguments import known_clauses as _known
+from .arguments import level_of as _level
+from .arguments import silence as _silence
+from .arguments import targets_of as _targets
+from .arguments import urls_of as _urls
+from .arguments import with_exit_codes as _help
+from .arguments import writable as _writable
+from .arguments import writable_folder as _writable_folder
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
 from .execution import execute
@@ -40,24 +69,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-EXIT_CODES = """\b
-Exit codes:
-  0  every clause asked for passes
-  1  clauses fail (flaky and error included)
-  2  the command line is wrong
-  3  an engine could not be started, or died
-  6  inconclusive: clauses are vacuous or were not run
-  130  interrupted; what is shown is partial"""
-
-
-class Output(Console):
-    """A console that ends the process without a word when nobody reads on."""
-
-    def on_broken_pipe(self) -> None:
-        """See rich.console.Console."""
-        _silence()
-        raise SystemExit(Exit.BROKEN_PIPE)
-
 
 def main() -> None:
     """Run the command line; a termination is treated like Ctrl-C, so that engines are stopped."""
@@ -68,29 +79,6 @@ def main() -> None:
     except BrokenPipeError:
         _silence()
         sys.exit(Exit.BROKEN_PIPE)
-
-
-def _silence() -> None:
-    """Send what is still to be written nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def user_errors() -> Generator[None]:
-    """Turns what a user can mend into one line and an exit code."""
-    try:
-        yield
-    except (UsageProblem, UnknownBackend) as error:
-        _fail(str(error), Exit.USAGE)
-    except (EngineUnavailable, EngineFailed) as error:
-        _fail(str(error), Exit.ENGINE)
-    except KeyboardInterrupt:
-        _fail("interrupted", Exit.INTERRUPTED)
-
-
-def _fail(message: str, code: Exit) -> NoReturn:
-    Console(stderr=True).print(Text(f"memassay: {message}"), soft_wrap=True)
-    raise typer.Exit(code)
 
 
 def _show_version(asked: bool) -> None:
@@ -106,20 +94,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-Backends = Annotated[list[str], typer.Argument(metavar="BACKEND", help="A registered name, or module:Factory.")]
-Provision = Annotated[
-    str, typer.Option(metavar="METHOD", help="How engines are had: auto, or a method that `memassay doctor` lists.")
-]
-Urls = Annotated[
-    list[str] | None,
-    typer.Option("--url", metavar="BACKEND=URL", help="An engine of yours; or set MEMASSAY_<BACKEND>_URL."),
-]
-
-
-def _help(text: str) -> dict[str, Any]:
-    return {"help": text, "epilog": EXIT_CODES}
 
 
 @app.command(
@@ -154,11 +128,19 @@ def verify(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     cases_folder: Annotated[
-        Path, typer.Option("--cases", metavar="DIR", help="Where failures leave their case files.")
+        Path,
+        typer.Option(
+            "--cases", metavar="DIR", help="Where failures leave their case files; those there are run first."
+        ),
     ] = cases.DEFAULT_FOLDER,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Declare in memassay.toml what fails now."),
+    ] = False,
 ) -> None:
     """See the help above."""
     with user_errors():
+        declared = known.read()
         plan = runner.Plan(
             targets=_targets(backends),
             level=_level(level),
@@ -166,6 +148,7 @@ def verify(
             method=provision,
             urls=_urls(url or []),
             fail_fast=fail_fast,
+            known=declared.known,
         )
         for target in plan.targets:
             # An engine that cannot be had is reported later, in the backend's own column.
@@ -186,6 +169,8 @@ def verify(
             out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
         with Display(out) as display:
             programs = corpus.build(plan.level, seed, examples, progress=display.generating)
+            given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
+            programs = corpus.with_cases(programs, cases.programs([declared.cases, given]))
             result = runner.verify(plan, programs, display)
         result = cases.keep(result, cases_folder)
         if json_file is not None:
@@ -193,6 +178,9 @@ def verify(
         if junit_file is not None:
             junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
         _report(result, out, cases_folder)
+        if accept:
+            entries = known.accept(result, known.FILE, plan.today)
+            out.print(Text(f"{known.FILE}: {entries} failures declared; say there why they fail"), soft_wrap=True)
         raise typer.Exit(exits.of(result))
 
 
@@ -201,6 +189,7 @@ def _report(result: Result, out: Console, cases_folder: Path) -> None:
     terminal.matrix(result, out)
     out.print()
     terminal.failures(result, out, cases_folder.as_posix())
+    terminal.known(result, out)
     terminal.inconclusive(result, out)
     terminal.summary(result, out)
 
@@ -372,7 +361,7 @@ def doctor_command() -> None:
 
 
 @app.command(
-    help="""Print the JSON schema of case files or of results.
+    help="""Print the JSON schema of an artefact: case files, results, kill matrices, differences.
 
 \b
 Examples:
@@ -381,14 +370,13 @@ Examples:
 """
 )
 def schema(
-    artefact_name: Annotated[str, typer.Argument(metavar="case|result", help="Which artefact.")],
+    artefact_name: Annotated[str, typer.Argument(metavar="|".join(artefact.KINDS), help="Which artefact.")],
 ) -> None:
     """See the help above."""
     with user_errors():
-        kinds: dict[str, type[Case] | type[Result]] = {"case": Case, "result": Result}
-        if artefact_name not in kinds:
-            raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="case or result")
-        typer.echo(json.dumps(artefact.schema(kinds[artefact_name]), indent=2))
+        if artefact_name not in artefact.KINDS:
+            raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="use " + ", ".join(artefact.KINDS))
+        typer.echo(json.dumps(artefact.schema(artefact.KINDS[artefact_name]), indent=2))
 
 
 @app.command(
@@ -410,69 +398,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-def _targets(names: Sequence[str]) -> tuple[runner.Target, ...]:
-    return tuple(runner.Target(name, _load(name)) for name in dict.fromkeys(names))
-
-
-def _load(name: str) -> Any:
-    """A backend; a module of the user's is found in the current directory too."""
-    if ":" not in name:
-        return find(name)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return find(name)
-    except UnknownBackend:
-        raise
-    except Exception as error:
-        raise UsageProblem(
-            f"{name} cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"see python -c 'import {name.partition(':')[0]}'",
-        ) from error
-
-
-def _level(text: str) -> Level:
-    for level in LEVELS:
-        if text == level:
-            return level
-    raise UsageProblem(f"there is no level {text!r}", hint="use " + ", ".join(LEVELS))
-
-
-def _known(names: Sequence[str]) -> None:
-    for name in names:
-        if name not in CLAUSES and name not in by_family():
-            raise UsageProblem(f"there is no clause {name!r}", hint="`memassay clauses` lists them")
-
-
-def _clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
-    _known(names)
-    for name in names:
-        if not select(level, [name]):
-            raise UsageProblem(f"{name} is beyond level {level}", hint="raise --level")
-    return tuple(dict.fromkeys(names))
-
-
-def _urls(given: Sequence[str]) -> dict[str, str]:
-    urls: dict[str, str] = {}
-    for item in given:
-        backend, equals, url = item.partition("=")
-        if not (backend and equals and url):
-            raise UsageProblem("a --url is not BACKEND=URL", hint="e.g. --url postgres=postgresql://me@host/db")
-        urls[backend] = url
-    return urls
-
-
-def _writable(path: Path) -> None:
-    """Find out before the run. Raises UsageProblem."""
-    try:
-        with path.open("ab"):
-            pass
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
-
-
-def _writable_folder(folder: Path, option: str = "--cases") -> None:
-    """The same for a folder, which need not exist yet. Raises UsageProblem."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageProblem(f"{folder} cannot be written to", hint=f"choose another folder with {option}")
+for _command in (command_mutants, command_known, command_diff):
+    _command.register(app)

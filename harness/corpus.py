@@ -30,6 +30,9 @@ DRAWS, ADDED = 40, 8
 LEAST, SHARE = 8, 0.065
 """How often a discriminator is met in a complete corpus: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
 
+CASE = "case"
+"""The scenario of programs that come from case files."""
+
 ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
 
@@ -82,6 +85,16 @@ def build(
         entries,
         artefact.Corpus(seed=seed_, level=level, examples=total, programs=len(entries), hash=whole),
     )
+
+
+def with_cases(corpus: Corpus, programs: Iterable[Program]) -> Corpus:
+    """The corpus after these programs, each once."""
+    first = {program.hash: program for program in programs}
+    entries = (
+        *(Entry(program, digest, CASE, survey(program)) for digest, program in first.items()),
+        *(entry for entry in corpus.entries if entry.hash not in first),
+    )
+    return Corpus(entries, msgspec.structs.replace(corpus.description, cases=len(first)))
 
 
 def _completed(

@@ -12,12 +12,16 @@ from ..spec.divergence import Divergence, Signature
 from ..spec.interpreter import Crashed, Refused, Returned
 from ..spec.program import Program
 from . import artefact, events, verdicts
+from .ablation import ablate
 from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
 from .execution import TIME_OUT, Execution, execute, execute_in
 from .plain import side_by_side
 from .programs import cut, openable
 from .shrink import MAX_RUNS, shrink
+
+LONG = 30
+"""Operations from which on a program is about so much that its finding is blamed by ablation too."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +145,12 @@ class Settler:
         shown = self._fresh(shrunk.program, wanted)
         if shown is None:
             return self._finding(program, wanted, reproduced)
-        return self._finding(shown.program, shown.divergence, reproduced, minimal=shrunk.minimal)
+        finding = self._finding(shown.program, shown.divergence, reproduced, minimal=shrunk.minimal)
+        if len(sighting.program.operations) < LONG or time.monotonic() > deadline:
+            return finding
+        family = CLAUSES[shown.divergence.clause].family
+        cause = ablate(shown.program, lambda candidate: self._leased(candidate, wanted) is not None, family)
+        return msgspec.structs.replace(finding, cause=cause)
 
     def _reruns(self, program: Program, wanted: Divergence) -> int:
         return sum(self._fresh(program, wanted) is not None for _ in range(RERUNS))

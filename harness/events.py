@@ -85,6 +85,15 @@ class BackendDone(msgspec.Struct, frozen=True):
     result: BackendResult
 
 
+class MutantRan(msgspec.Struct, frozen=True):
+    """One more mutant was put to the test: `done` of `of`, of which `survivors` are not caught."""
+
+    mutant: str
+    done: int
+    of: int
+    survivors: int
+
+
 class Interrupted(msgspec.Struct, frozen=True):
     """The user stopped the run; engines are being stopped."""
 
@@ -100,6 +109,7 @@ Event = (
     | Shrank
     | Notice
     | BackendDone
+    | MutantRan
     | Interrupted
 )
 Emit = Callable[[Event], None]

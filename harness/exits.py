@@ -47,6 +47,8 @@ def of(result: Result) -> Exit:
         return Exit.ENGINE
     if verdicts & FAILING:
         return Exit.CLAUSES_FAIL
+    if any(known.status in ("stale", "expired") for backend in result.backends for known in backend.known):
+        return Exit.STALE_KNOWN_FAILURES
     if verdicts & {"vacuous", "not-run"}:
         return Exit.INCONCLUSIVE
     return Exit.CONFORMS

@@ -52,6 +52,12 @@ class Display:
                 self._bar.update(event.backend, event.done, event.of, found)
             case events.SignatureFound():
                 self._say(f"{event.backend}: {event.signature}")
+            case events.MutantRan():
+                self._bar.update(
+                    "mutants", event.done, event.of, f"survivors: {event.survivors}" if event.survivors else ""
+                )
+                if event.done == event.of:
+                    self._bar.close()
             case events.Shrinking():
                 self._bar.update(f"{event.backend}: shrinking", event.number - 1, event.of, str(event.signature))
             case events.Notice():
@@ -63,6 +69,10 @@ class Display:
                 self._bar.close()
             case events.Shrank():
                 pass
+
+    def close(self) -> None:
+        """Take the bar down until there is something to show again."""
+        self._bar.close()
 
     def generating(self, done: int, of: int) -> None:
         """How far the corpus is."""

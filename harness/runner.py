@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import msgspec
 
@@ -13,12 +13,14 @@ from ..backends.provision import EngineUnavailable
 from ..spec.clauses import CLAUSES, Clause, Level, select
 from ..spec.divergence import Signature
 from ..spec.protocols import Backend
-from . import artefact, events, verdicts
+from ..spec.strategies.injection import hostile
+from . import artefact, events, known, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
 from .execution import TIME_LIMIT, TIME_OUT, execute_in
+from .known import Known
 from .programs import needs
 from .zone import hostile_zone
 
@@ -54,6 +56,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fail_fast: bool = False
     time_limit: float = TIME_LIMIT
     limits: Limits = Limits()
+    known: Sequence[Known] = ()
+    """Failures that are declared."""
+    today: date = msgspec.field(default_factory=date.today)
+    """When declarations are judged to have expired."""
 
     def selected(self) -> tuple[Clause, ...]:
         """The clauses asked for."""
@@ -128,6 +134,8 @@ class _Verification:
         self._skipped = 0
         self._sightings: dict[Signature, Sighting] = {}
         self._findings: Mapping[Signature, Finding] = {}
+        self._known: Mapping[Signature, Known] = {}
+        """The declared failures that are about this backend and its version."""
 
     def run(self) -> BackendResult:
         """The backend's verdicts."""
@@ -138,6 +146,8 @@ class _Verification:
                 endpoint = engine.endpoint
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
                 self._entries = surveyed(self._entries, engine.capabilities)
+                names = {self._name, self._backend.name}
+                self._known = {k.full: k for k in self._plan.known if k.about(names, engine.version)}
                 self._on(engine)
         except EngineUnavailable as error:
             self._error, self.stopped = str(error), NOT_STARTED
@@ -145,6 +155,7 @@ class _Verification:
             self._interrupt()
         if engine is None:
             return BackendResult(name=self._name, error=self._error, clauses=_none_run(self._plan, self.stopped))
+        clauses = {clause.id: self._clause(clause, engine) for clause in CLAUSES.values()}
         return BackendResult(
             name=self._name,
             engine=engine.version,
@@ -152,9 +163,16 @@ class _Verification:
             detail=engine.endpoint.detail,
             capabilities=engine.capabilities,
             programs=len(self._ran),
+            hostile=sum(hostile(entry.program) for entry in self._ran),
             skipped=self._skipped,
             error=self._error,
-            clauses={clause.id: self._clause(clause, engine) for clause in CLAUSES.values()},
+            clauses=clauses,
+            known=known.judge(
+                [*self._known.values()],
+                self._met,
+                lambda entry: self._asked(entry, clauses),
+                self._plan.today,
+            ),
         )
 
     def _on(self, engine: Engine) -> None:
@@ -173,7 +191,7 @@ class _Verification:
             self._findings = settler.findings
             try:
                 self._search(engine, namespaces)
-                settler.settle(self._sightings)
+                settler.settle(self._unknown())
             except EngineFailed as error:
                 self._error, self.stopped = str(error), DIED
             except KeyboardInterrupt:
@@ -201,16 +219,39 @@ class _Verification:
             if time_outs == MAX_TIME_OUTS:
                 raise EngineFailed(f"{time_outs} programs took longer than {self._plan.time_limit:g} s each")
             self._emit(events.ProgramRan(self._name, done, len(self._entries), len(self._sightings)))
-            if self._plan.fail_fast and self._sightings:
+            if self._plan.fail_fast and self._unknown():
                 self.stopped = FAIL_FAST
                 return
+
+    def _unknown(self) -> dict[Signature, Sighting]:
+        """What was seen and is not declared."""
+        return {signature: seen for signature, seen in self._sightings.items() if signature not in self._known}
+
+    def _met(self, signature: Signature) -> int:
+        """In how many programs a signature was seen."""
+        return len(self._sightings[signature].programs) if signature in self._sightings else 0
+
+    def _asked(self, entry: Known, clauses: Mapping[str, ClauseResult]) -> bool:
+        """Whether a failure that was not met would have been, by a run that asked as much as the one that found it."""
+        return (
+            known.at_least(self._plan.level, entry.level)
+            and self._corpus.description.examples is None
+            and not self.stopped
+            and clauses[entry.clause].verdict in ("pass", "fail", "flaky", "error", "known")
+        )
+
+    def _judged(self, finding: Finding) -> Finding:
+        """The finding; a declared one is known."""
+        if finding.case.signature not in self._known:
+            return finding
+        return msgspec.structs.replace(finding, verdict="known")
 
     def _interrupt(self) -> None:
         self.stopped = INTERRUPTED
         self._emit(events.Interrupted())
 
     def _clause(self, clause: Clause, engine: Engine) -> ClauseResult:
-        findings = [finding for finding in self._findings.values() if finding.case.signature.clause == clause.id]
+        findings = [self._judged(f) for f in self._findings.values() if f.case.signature.clause == clause.id]
         complete = len(self._ran) + self._skipped == len(self._entries)
         not_run = "" if complete else self.stopped
         if clause.id not in {selected.id for selected in self._plan.selected()}:

@@ -10,7 +10,7 @@ import msgspec
 from ..spec.capabilities import Capabilities
 from ..spec.clauses.model import Clause
 from .artefact import RERUNS, ClauseResult, Finding, Verdict
-from .corpus import Entry
+from .corpus import CASE, Entry
 
 LEAST_MET = 5
 LEAST_SHARE = 0.05
@@ -25,10 +25,10 @@ class Tally(msgspec.Struct):
 
 
 def tally(clause: Clause, ran: Iterable[Entry]) -> Tally:
-    """Count a clause's applicable programs, and those in which each discriminator was met."""
+    """Count a clause's applicable programs, and those in which each discriminator was met; cases do not count."""
     counts = Tally(met=Counter(dict.fromkeys(clause.discriminators, 0)))
     for entry in ran:
-        if entry.facts.isdisjoint(clause.applies):
+        if entry.scenario == CASE or entry.facts.isdisjoint(clause.applies):
             continue
         counts.applicable += 1
         counts.met.update(words for words, fact in clause.discriminators.items() if fact in entry.facts)
@@ -80,7 +80,7 @@ def of_clause(
         )
 
     # First what was found: a store that breaks is not excused by what it lacks.
-    for verdict in ("fail", "error", "flaky"):
+    for verdict in ("fail", "error", "flaky", "known"):
         if any(finding.verdict == verdict for finding in findings):
             return result(verdict)
     if unsupported(clause, capabilities):

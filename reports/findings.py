@@ -32,6 +32,8 @@ def lines(finding: Finding, cases: str) -> Iterator[str]:
     yield from program(case)
     yield from evidence(case)
     yield strength(finding)
+    if finding.cause is not None:
+        yield f"vanishes without {finding.cause.without} ({finding.cause.family})"
     command = replay(finding, cases)
     if command:
         yield f"replay: {command}"

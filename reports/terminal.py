@@ -62,6 +62,8 @@ def failures(result: Result, console: Console, cases: str) -> None:
     for backend in result.backends:
         for found in backend.clauses.values():
             for finding in found.findings:
+                if finding.verdict == "known":
+                    continue
                 console.print(
                     Text.assemble(
                         (f"{finding.verdict.upper()}  ", STYLES[finding.verdict]),
@@ -71,6 +73,22 @@ def failures(result: Result, console: Console, cases: str) -> None:
                 )
                 for line in lines(finding, cases):
                     console.print(Text(INDENT + line if line else ""), soft_wrap=True)
+
+
+def known(result: Result, console: Console) -> None:
+    """Each declared failure: in how many programs it was met, or why it no longer stands."""
+    for backend in result.backends:
+        for entry in backend.known:
+            detail = {
+                "met": f"met in {count(entry.programs, 'program')}: {entry.reason}",
+                "stale": "no longer fails: remove it from memassay.toml",
+                "expired": f"expired on {entry.expires} ({count(entry.programs, 'program')}): {entry.reason}",
+                "not judged": "not met; this run asks too little to tell",
+            }[entry.status]
+            style = STYLES["fail"] if entry.status in ("stale", "expired") else STYLES["known"]
+            name = {"met": "KNOWN", "not judged": "KNOWN"}.get(entry.status, entry.status.upper())
+            told = f"{entry.clause} / {entry.signature} on {backend.name}: {detail}"
+            console.print(Text.assemble((f"{name}  ", style), told), soft_wrap=True)
 
 
 def inconclusive(result: Result, console: Console) -> None:
@@ -105,6 +123,7 @@ def summary_line(result: Result, backend: BackendResult) -> str:
     rest = [f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "pass"]
     ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
     skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
+    skipped += f", {count(backend.hostile, 'hostile operation')}" if backend.hostile else ""
     line = f"{backend.name}: {verdicts['pass']} of {len(shown)} clauses pass"
     return (
         line

@@ -33,6 +33,7 @@ from .reference_index import MODEL_CAPABILITIES, IndexState, ModelIndex
 from .requests import (
     Clone,
     Inclusion,
+    ListThreads,
     MessageRow,
     Recall,
     embeds,
@@ -217,21 +218,25 @@ class Model:
         """See protocols.Memory."""
         asked = parse_list_threads(filter, order_by, page, per_page)
         with self._lock:
-            matching = [
-                thread
-                for thread in self.state.threads.values()
-                if asked.resource_id in (None, thread.resource_id)
-                and all(condition.matches(thread.metadata) for condition in asked.metadata)
-            ]
-            matching.sort(key=lambda thread: (getattr(thread, asked.field), thread.id), reverse=not asked.ascending)
-            total = len(matching)
-            return ThreadPage(
-                threads=tuple(copy_thread(thread) for thread in _slice(matching, asked.page.offset, asked.page.limit)),
-                total=total,
-                page=asked.page.page,
-                per_page=asked.page.per_page,
-                has_more=asked.page.has_more(total),
-            )
+            return self.listed(asked)
+
+    def listed(self, asked: ListThreads) -> ThreadPage:
+        """The page of threads that a checked request asks for."""
+        matching = [
+            thread
+            for thread in self.state.threads.values()
+            if asked.resource_id in (None, thread.resource_id)
+            and all(condition.matches(thread.metadata) for condition in asked.metadata)
+        ]
+        matching.sort(key=lambda thread: (getattr(thread, asked.field), thread.id), reverse=not asked.ascending)
+        total = len(matching)
+        return ThreadPage(
+            threads=tuple(copy_thread(thread) for thread in _slice(matching, asked.page.offset, asked.page.limit)),
+            total=total,
+            page=asked.page.page,
+            per_page=asked.page.per_page,
+            has_more=asked.page.has_more(total),
+        )
 
     def delete_thread(self, thread_id: str) -> bool:
         """See protocols.Memory."""

@@ -13,6 +13,7 @@ from .capabilities import Capabilities
 from .errors import AlreadyExists, IndexNotFound
 from .index_requests import (
     NewIndex,
+    VectorQuery,
     parse_create_index,
     parse_delete_vectors,
     parse_query,
@@ -150,7 +151,11 @@ class ModelIndex:
         asked = parse_query(
             vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
         )
-        matching = self.matching(name, asked.filter)
+        return self.answer(index, asked)
+
+    def answer(self, index: NewIndex, asked: VectorQuery) -> tuple[VectorHit, ...]:
+        """The hits of a checked query."""
+        matching = self.matching(index.name, asked.filter)
         if not matching:
             return ()
         stored = np.array([entry.vector for entry in matching.values()], dtype=np.float32)

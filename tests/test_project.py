@@ -34,7 +34,7 @@ ARROWS = {
 }
 """What each component may import: whole components, or single modules."""
 
-COMPOSITION = {"harness.cli": {"reports"}}
+COMPOSITION = {name: {"reports"} for name in ("harness.cli", "harness.command_mutants", "harness.command_diff")}
 """Modules that put components together, and what else they may import."""
 
 IO_MODULES = {

@@ -16,8 +16,8 @@ from hypothesis.strategies import SearchStrategy
 
 from ..clauses.model import Level
 from ..program import Program
+from . import injection, long, semantic, vectors
 from . import scenarios as s
-from . import semantic, vectors
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("recalls", semantic.recalls, 110, 380, 2000),
         _scenario("without", semantic.without, 16, 50, 200),
         _scenario("clones", semantic.clones, 90, 260, 1000),
+        _scenario("injection", injection.injection, 0, 16, 450),
+        _scenario("long", long.long, 0, 12, 300),
         _scenario("window", s.window, 0, 8, 20),
     )
 }

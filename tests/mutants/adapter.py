@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import msgspec
 from memassay.spec.filters import Equals
 from memassay.spec.reference import Model, Row
-from memassay.spec.requests import ListThreads, Recall, parse_list_threads
+from memassay.spec.requests import ListThreads, Recall
 from memassay.spec.types import (
     Hit,
     Include,
@@ -236,8 +236,7 @@ class Adapter(Model):
         """See Model."""
         arguments: dict[str, Any] = {"filter": filter, "order_by": order_by, "page": page, "per_page": per_page}
         self.given("list_threads", arguments)
-        with self._lock:
-            return self.listed(parse_list_threads(**arguments))
+        return super().list_threads(**arguments)
 
     def listed(self, asked: ListThreads) -> ThreadPage:
         """The page of threads that a checked request asks for."""

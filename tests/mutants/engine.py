@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from memassay.spec.index_requests import NewIndex, VectorQuery, parse_query
+from memassay.spec.index_requests import NewIndex, VectorQuery
 from memassay.spec.operators import Among, And, Node, Or, Range
 from memassay.spec.reference_index import Entry, ModelIndex
 from memassay.spec.types import Metadata, VectorHit
@@ -69,17 +69,9 @@ class Engine(ModelIndex):
         exact: bool = False,
     ) -> tuple[VectorHit, ...]:
         """See ModelIndex."""
-        index, _ = self.find(name)
-        asked = parse_query(
-            vector,
-            index.dimension,
-            index.metric,
-            top_k=top_k,
-            filter=self.where(filter),
-            min_score=min_score,
-            exact=exact,
+        return super().query_vectors(
+            name, vector, top_k=top_k, filter=self.where(filter), min_score=min_score, exact=exact
         )
-        return self.answer(index, asked)
 
     def answer(self, index: NewIndex, asked: VectorQuery) -> tuple[VectorHit, ...]:
         """The hits of a checked query."""

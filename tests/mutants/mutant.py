@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from memassay.spec.capabilities import Capabilities
 from memassay.spec.protocols import Memory, Runtime, VectorIndex
 from memassay.spec.reference import Model, ModelNamespace
 from memassay.spec.reference_index import ModelIndex
 from memassay.spec.types import MemoryConfig
+
+from . import blame, laid
 
 Store = TypeVar("Store", bound=Model | ModelIndex)
 
@@ -37,6 +40,32 @@ class Mutant:
     def family(self) -> str:
         """The letters of the clause before the dash."""
         return self.clause.partition("-")[0]
+
+    @property
+    def half(self) -> Literal["memory", "index"]:
+        """Which client the fault is in."""
+        return "memory" if issubclass(self.store, Model) else "index"
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The clauses of other families, at most three, that the fault may show in beside its own family."""
+        names = (self.id, self.clause, self.family)
+        return next((blame.ALSO[name] for name in names if name in blame.ALSO), ())
+
+    @property
+    def obstacle(self) -> str:
+        """Why the fault cannot be laid over a real engine; empty when it can."""
+        return laid.obstacle(self.store)
+
+    def over_memory(self, real: Memory, runtime: Runtime, config: MemoryConfig, capabilities: Capabilities) -> Memory:
+        """The fault between a caller and a client that is right."""
+        if issubclass(self.store, Model):
+            return laid.laid_memory(self.store, real, runtime, config, capabilities)
+        return real
+
+    def over_index(self, real: VectorIndex, capabilities: Capabilities) -> VectorIndex:
+        """The same for a client of vector indices."""
+        return laid.laid_index(self.store, real, capabilities) if issubclass(self.store, ModelIndex) else real
 
 
 class MutantNamespace(ModelNamespace):
