@@ -34,7 +34,10 @@ ARROWS = {
 }
 """What each component may import: whole components, or single modules."""
 
-COMPOSITION = {name: {"reports"} for name in ("harness.cli", "harness.command_mutants", "harness.command_diff")}
+COMPOSITION = {
+    name: {"reports"}
+    for name in ("harness.cli", "harness.command_mutants", "harness.command_diff", "harness.conformance")
+}
 """Modules that put components together, and what else they may import."""
 
 IO_MODULES = {
