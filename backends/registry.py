@@ -12,6 +12,8 @@ GROUP = "memassay.backends"
 
 DRIVERS = {
     "bridge": ".foreign.bridge:from_command",
+    "langchain": ".foreign.langchain:from_factory",
+    "langgraph": ".foreign.langgraph:from_factory",
 }
 """Prefixes of names that a function makes a backend of, given the name and what follows the prefix."""
 
@@ -42,7 +44,14 @@ def find(name: str) -> Backend:
     driver, colon, rest = name.partition(":")
     if colon and driver in DRIVERS:
         module, function = DRIVERS[driver].split(":")
-        return cast(Backend, getattr(importlib.import_module(module, __package__), function)(name, rest))
+        try:
+            found = importlib.import_module(module, __package__)
+            return cast(Backend, getattr(found, function)(name, rest))
+        except ModuleNotFoundError as error:
+            raise UnknownBackend(
+                f"{name!r} needs the module {error.name!r}, which is not installed",
+                hint="pip install 'memassay[foreign]'",
+            ) from None
     if "+" in name:
         return _join(*name.split("+", 1))
     if ":" in name:
