@@ -7,14 +7,14 @@ package-lock.json) and are installed by `python -m memassay.backends.foreign.mas
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ...provision import Endpoint, Provisioner, Provisioners
+from ...provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
+from ...registry import UnknownBackend, find
 from ..bridge import Bridge, BridgeBackend, Spawned
 from .packages import folder, missing, node
 
@@ -51,6 +51,21 @@ class _Files:
             yield Endpoint(root, "process", "a Node process; files in a temporary directory")
         finally:
             shutil.rmtree(root, ignore_errors=True)
+
+
+class _Given:
+    """A server of the user's."""
+
+    def missing(self) -> str | None:
+        """See provision.Provisioner."""
+        return None
+
+    @contextmanager
+    def start(self, url: str | None) -> Generator[Endpoint]:
+        """See provision.Provisioner."""
+        if url is None:
+            raise EngineUnavailable("no url was given", hint="give one with --url")
+        yield Endpoint(url, "url", "given by URL")
 
 
 class _Installed(Spawned):
@@ -117,6 +132,8 @@ def _postgres() -> Provisioners:
 
 
 def _server(engine: str) -> Provisioners:
-    """The ways to have a search engine that memassay's own backend of it has."""
-    found: Provisioners = getattr(importlib.import_module(f"...{engine}", __package__), "PROVISIONERS", {})
-    return found
+    """The ways to have a search engine that memassay's own backend of it has; a URL alone where that is not here."""
+    with suppress(UnknownBackend):
+        own: Provisioners = getattr(find(engine), "provisioners", {})
+        return own
+    return {"url": _Given()}
