@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
+from ...spec.errors import Unsupported
 from ...spec.index_requests import NewIndex
 from ..registry import UnknownBackend
 from .texts import IN_MEMORY, Opener, Stored, TextBackend, vector_of
@@ -46,11 +47,15 @@ class Settings:
 
 
 class Documents:
-    """A VectorStore as texts.Collection; `score` turns its number into one that is larger when closer."""
+    """A VectorStore as texts.Collection.
 
-    def __init__(self, store: VectorStore, score: Callable[[float], float]) -> None:
+    score: turns its number into one that is larger when closer. filters: it takes filters that are data.
+    """
+
+    def __init__(self, store: VectorStore, score: Callable[[float], float], *, filters: bool = True) -> None:
         self._store = store
         self._score = score
+        self._filters = filters
 
     def put(self, items: Sequence[Stored]) -> Sequence[str]:
         """See texts.Collection."""
@@ -67,6 +72,8 @@ class Documents:
 
     def query(self, text: str, top_k: int, filter: Mapping[str, Any] | None) -> Iterable[tuple[Stored, float]]:
         """See texts.Collection."""
+        if filter is not None and not self._filters:
+            raise Unsupported("a filter that is no function")
         narrowed: dict[str, Any] = {} if filter is None else {"filter": filter}
         found = self._store.similarity_search_with_score(text, k=top_k, **narrowed)
         return [(_stored(document), self._score(float(number))) for document, number in found]
@@ -95,10 +102,11 @@ def from_distance(metric: str) -> Callable[[float], float]:
 
 def _opener(name: str, packages: Sequence[str], factory: Callable[[Settings], VectorStore], **more: Any) -> Opener:
     score = more.pop("score", as_it_is)
+    filters = more.pop("filters", True)
 
     def open_collection(collection: str, index: NewIndex, url: str) -> Documents:
         settings = Settings(JsonEmbeddings(), collection, index.dimension, index.metric, url)
-        return Documents(factory(settings), score(index.metric))
+        return Documents(factory(settings), score(index.metric), filters=filters)
 
     told = ", ".join(f"{package} {version(package)}" for package in packages)
     return Opener(name=name, version=told, open=open_collection, **more)
@@ -113,6 +121,7 @@ def inmemory() -> Opener:
         "inmemory",
         ["langchain-core"],
         lambda settings: InMemoryVectorStore(settings.embeddings),
+        filters=False,
         capabilities=capabilities,
     )
 

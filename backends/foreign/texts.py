@@ -195,6 +195,7 @@ class TextIndex:
         metadata: Mapping[str, Any] | None = None,
     ) -> bool:
         """See protocols.VectorIndex."""
+        self._find(name)
         raise Unsupported("changing a vector or its metadata alone")
 
     def delete_vectors(
@@ -202,6 +203,8 @@ class TextIndex:
     ) -> int:
         """See protocols.VectorIndex."""
         index = self._find(name)
+        if (ids is None) == (filter is None):
+            raise InvalidRequest("pass ids or a filter, and not both")
         if ids is None:
             raise Unsupported("deleting by a filter")
         return _named(lambda: index.collection.delete(ids))
