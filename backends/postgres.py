@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Literal, LiteralString, TypeVar
+from typing import Any, ClassVar, Literal, LiteralString, TypeVar, Unpack
 
 import msgspec
 import psycopg
@@ -35,10 +35,12 @@ from ..spec.index_requests import NewIndex, parse_semantic_index
 from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.requests import (
     Clone,
+    CloneOptions,
     Inclusion,
     MessageChange,
     MessageRow,
     Recall,
+    RecallOptions,
     embeds,
     parse_clone,
     parse_config,
@@ -55,11 +57,9 @@ from ..spec.types import (
     CloneResult,
     Content,
     Hit,
-    Include,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     NewMessage,
     OrderBy,
@@ -74,7 +74,7 @@ from .postgres_embeddings import Embedding, Embeddings, embedded
 from .postgres_index import PostgresIndex
 from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
-from .provision.postgres import EmbeddedPostgres, GivenPostgres
+from .provision.postgres import CONTAINER, EmbeddedPostgres, GivenPostgres
 
 T = TypeVar("T")
 
@@ -117,6 +117,7 @@ CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, cr
 """
     + INDEXES
 )
+PREFIX = "memassay_"
 MARK = "memassay, layout 2"
 """The comment on our schemas: what does not carry it is not ours and is neither opened nor dropped."""
 
@@ -143,7 +144,11 @@ class PostgresBackend:
     """
 
     name = "postgres"
-    provisioners: ClassVar[Provisioners] = {"url": GivenPostgres(), "embedded": EmbeddedPostgres()}
+    provisioners: ClassVar[Provisioners] = {
+        "url": GivenPostgres(),
+        "docker": CONTAINER,
+        "embedded": EmbeddedPostgres(),
+    }
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
@@ -188,6 +193,12 @@ class PostgresBackend:
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
             if _ours(connection, schema):
                 connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+
+    def namespaces(self, url: str) -> tuple[str, ...]:
+        """The namespaces in the database. ConfigurationError when a schema has such a name and is not ours."""
+        with _connect(url) as connection:
+            found = connection.execute("SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (PREFIX,))
+            return tuple(name.removeprefix(PREFIX) for (name,) in found.fetchall() if _ours(connection, name))
 
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace, which keeps its tables; nothing happens when there is none."""
@@ -331,31 +342,9 @@ class PostgresMemory:
         with self._session() as connection:
             return bool(self._statement(connection, "DELETE FROM threads WHERE id = %(id)s", {"id": thread_id}))
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory."""
-        asked = parse_clone(
-            source_thread_id,
-            new_thread_id=new_thread_id,
-            resource_id=resource_id,
-            title=title,
-            meta=metadata,
-            message_limit=message_limit,
-            start=start,
-            end=end,
-            message_ids=message_ids,
-        )
+        asked = parse_clone(source_thread_id, **options)
         result = self._write(lambda connection: self._clone(connection, asked))
         self._grow()
         return result
@@ -569,32 +558,9 @@ class PostgresMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = parse_recall(thread_id, self._options, **options)
         with self._session() as connection:
             found: list[tuple[float, str, str]] = []
             if asked.search is None:
@@ -1050,7 +1016,7 @@ def _one(connection: Connection, statement: LiteralString, *parameters: str) -> 
 def _schema(namespace: str) -> str:
     if not re.fullmatch("[a-z][a-z0-9_]{0,39}", namespace):
         raise InvalidRequest(f"namespace is {show(namespace)}", hint="use [a-z][a-z0-9_]{0,39}")
-    return f"memassay_{namespace}"
+    return PREFIX + namespace
 
 
 def _ours(connection: Connection, schema: str) -> bool:

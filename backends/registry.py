@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -16,6 +19,8 @@ DRIVERS = {
     "langgraph": ".foreign.langgraph:from_factory",
 }
 """Prefixes of names that a function makes a backend of, given the name and what follows the prefix."""
+CALLS = ("capabilities", "version", "open_memory", "drop_namespace")
+"""What every backend can be asked for."""
 
 
 class UnknownBackend(Exception):
@@ -55,7 +60,7 @@ def find(name: str) -> Backend:
     if "+" in name:
         return _join(*name.split("+", 1))
     if ":" in name:
-        return _make(EntryPoint(name=name, value=name, group=GROUP))
+        return _make(_own(name))
     points = [point for point in entry_points(group=GROUP) if point.name == name]
     if not points:
         raise UnknownBackend(
@@ -72,10 +77,45 @@ def _join(storage: str, index: str) -> Backend:
     return ComposedBackend(find(storage), find(index))
 
 
+def _own(name: str) -> EntryPoint:
+    """A backend that is not registered. Raises UnknownBackend."""
+    module, _, factory = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *factory.split("."))):
+        raise UnknownBackend(f"{name!r} is not module:Factory", hint="such as acme:AcmeBackend, or pkg.acme:Backend")
+    return EntryPoint(name=name, value=name, group=GROUP)
+
+
 def _make(point: EntryPoint) -> Backend:
+    factory = _factory(point)
+    if not callable(factory):
+        raise UnknownBackend(
+            f"{point.value!r} is a {type(factory).__name__}, not a factory", hint="give a callable without arguments"
+        )
+    if _required(factory):
+        raise UnknownBackend(
+            f"{point.value!r} wants arguments: {', '.join(_required(factory))}", hint="a factory takes none"
+        )
+    try:
+        backend = factory()
+    except SystemExit as error:
+        raise UnknownBackend(f"{point.value!r} ended with {error!r}", hint="a factory must only return") from None
+    except Exception as error:
+        raise UnknownBackend(
+            f"{point.value!r} raised {type(error).__name__}: {error}", hint="a factory must return a backend"
+        ) from error
+    if isinstance(backend, type):
+        raise UnknownBackend(
+            f"{point.value!r} returned the class {backend.__name__}, not a backend", hint="return an instance of it"
+        )
+    _check(point, backend)
+    return cast(Backend, backend)
+
+
+def _factory(point: EntryPoint) -> object:
+    """What an entry point names. Raises UnknownBackend."""
     try:
         importlib.import_module(point.module)
-        factory = point.load()
+        return point.load()
     except ModuleNotFoundError as error:
         raise UnknownBackend(
             f"backend {point.name!r} needs the module {error.name!r}, which is not installed",
@@ -89,17 +129,28 @@ def _make(point: EntryPoint) -> Backend:
         ) from None
     except SystemExit as error:
         raise UnknownBackend(f"{point.module!r} ended with {error!r}", hint="a module must only define") from None
+
+
+def _required(factory: Callable[..., object]) -> list[str]:
+    """Parameters that have to be given."""
     try:
-        backend = factory()
-    except SystemExit as error:
-        raise UnknownBackend(f"{point.value!r} ended with {error!r}", hint="a factory must only return") from None
-    missing = [
-        part
-        for part in ("name", "capabilities", "version", "open_memory", "drop_namespace")
-        if not hasattr(backend, part)
-    ]
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # some callables of C have no signature
+        return []
+    variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
+
+
+def _check(point: EntryPoint, backend: object) -> None:
+    """Raises UnknownBackend for what is no backend."""
+    missing = [part for part in ("name", *CALLS) if not hasattr(backend, part)]
     if missing:
         raise UnknownBackend(
             f"{point.name!r} is no backend: it lacks {', '.join(missing)}", hint="see memassay.spec.protocols.Backend"
         )
-    return cast(Backend, backend)
+    name: object = getattr(backend, "name", None)
+    if type(name) is not str or not re.search("[A-Za-z0-9]", name):
+        raise UnknownBackend(f"{point.name!r} has the name {name!a:.60}", hint="name it with a str, such as 'acme'")
+    wrong = [part for part in CALLS if not callable(getattr(backend, part))]
+    if wrong:
+        raise UnknownBackend(f"{point.name!r} has no methods {', '.join(wrong)}", hint="define them as methods")

@@ -79,7 +79,10 @@ def _of_messages(name: str) -> Without:
 
 def _stripped(items: Any, name: str) -> Iterator[Json]:
     for item in items:
-        yield {key: value for key, value in item.items() if key != name} if isinstance(item, dict) else item
+        if isinstance(item, dict):
+            yield {key: value for key, value in cast("dict[str, Json]", item).items() if key != name}
+        else:
+            yield item
 
 
 def _operations(*names: str) -> Without:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import msgspec
 
@@ -21,11 +21,9 @@ from ..spec.errors import AlreadyExists, ConfigurationError, OwnershipMismatch, 
 from ..spec.protocols import Runtime
 from ..spec.types import (
     CloneResult,
-    Include,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     NewMessage,
     OrderBy,
@@ -242,32 +240,9 @@ class ExampleMemory:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[requests.RecallOptions]) -> RecallResult:
         """ORD, TIM, FLT, INC."""
-        asked = requests.parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self._options,
-        )
+        asked = requests.parse_recall(thread_id, self._options, **options)
         if asked.search is not None:
             raise ConfigurationError("there is no vector index")
         with self._kept.lock:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ..backends.provision import EngineUnavailable
+from ..backends.provision import settings as current
+from ..backends.provision.settings import HEAP, Choices, Settings
 from ..backends.registry import UnknownBackend, find
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
-from .engine import EngineFailed
+from . import corpus, settings
+from .engine import EngineFailed, choose, url_for
 from .exits import Exit, UsageProblem
+from .output import own_stdout
 from .runner import Target
 
 EXIT_CODES = """\b
 Exit codes:
   0  every clause asked for passes
   1  clauses fail (flaky and error included)
-  2  the command line is wrong
+  2  the command line is wrong, or a file cannot be read or written
   3  an engine could not be started, or died
   4  known failures are stale or expired
   6  inconclusive: clauses are vacuous or were not run
@@ -41,6 +44,27 @@ Urls = Annotated[
 ]
 
 
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--image", metavar="BACKEND=IMAGE", help="What docker runs; or set MEMASSAY_<BACKEND>_IMAGE."),
+]
+Homes = Annotated[
+    list[str] | None,
+    typer.Option("--home", metavar="BACKEND=DIR", help="An unpacked server to run; or set MEMASSAY_<BACKEND>_HOME."),
+]
+Heap = Annotated[str, typer.Option(metavar="SIZE", help="The heap of servers in Java.")]
+
+
+@contextmanager
+def engines(
+    url: list[str] | None, image: list[str] | None = None, home: list[str] | None = None, heap: str = HEAP
+) -> Generator[Settings]:
+    """What was chosen about engines, for as long as the command runs. Raises UsageProblem."""
+    chosen = settings.gather(urls=url or (), images=image or (), homes=home or (), heap=heap)
+    with current.use(chosen):
+        yield chosen
+
+
 def with_exit_codes(text: str) -> dict[str, Any]:
     """A command's help and, under it, what its exit codes mean; as keyword arguments."""
     return {"help": text, "epilog": EXIT_CODES}
@@ -51,13 +75,13 @@ class Output(Console):
 
     def on_broken_pipe(self) -> None:
         """See rich.console.Console."""
-        silence()
+        silence(self.file)
         raise SystemExit(Exit.BROKEN_PIPE)
 
 
-def silence() -> None:
-    """Send what is still to be written nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def silence(stream: IO[str]) -> None:
+    """Send nowhere what is still to be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -73,9 +97,14 @@ def user_errors() -> Generator[None]:
         fail("interrupted", Exit.INTERRUPTED)
 
 
-def fail(message: str, code: Exit) -> NoReturn:
-    """End the process with one line on stderr."""
+def complain(message: str) -> None:
+    """Say one line on standard error."""
     Console(stderr=True).print(Text(f"memassay: {message}"), soft_wrap=True)
+
+
+def fail(message: str, code: Exit) -> NoReturn:
+    """End the process with one line on standard error."""
+    complain(message)
     raise typer.Exit(code)
 
 
@@ -86,12 +115,11 @@ def targets_of(names: Sequence[str]) -> tuple[Target, ...]:
 
 def load_backend(name: str) -> Any:
     """A backend; a module of the user's is found in the current directory too."""
-    if ":" not in name:
-        return find(name)
-    if os.getcwd() not in sys.path:
+    if ":" in name and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return find(name)
+        with own_stdout():
+            return find(name)
     except UnknownBackend:
         raise
     except Exception as error:
@@ -125,28 +153,32 @@ def chosen_clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def urls_of(given: Sequence[str]) -> dict[str, str]:
-    """The URLs of `--url` by backend. Raises UsageProblem."""
-    urls: dict[str, str] = {}
-    for item in given:
-        backend, equals, url = item.partition("=")
-        if not (backend and equals and url):
-            raise UsageProblem("a --url is not BACKEND=URL", hint="e.g. --url postgres=postgresql://me@host/db")
-        urls[backend] = url
-    return urls
+def own_urls(chosen: Choices, targets: Sequence[Target]) -> Mapping[str, str]:
+    """The URLs chosen. Raises UsageProblem when something was chosen for a backend that is not at hand."""
+    at_hand = dict.fromkeys(name for target in targets for name in (target.name, target.backend.name))
+    for option, given in (("--url", chosen.urls), ("--image", chosen.images), ("--home", chosen.homes)):
+        for backend in given:
+            if backend not in at_hand:
+                raise UsageProblem(
+                    f"{option} is for {backend!r}, which this command does not use",
+                    hint="it uses " + ", ".join(at_hand),
+                )
+    return chosen.urls
 
 
-def writable(path: Path) -> None:
-    """Find out before the run. Raises UsageProblem."""
-    try:
-        with path.open("ab"):
-            pass
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="choose another file") from None
+def reachable(targets: Sequence[Target], provision: str, urls: Mapping[str, str]) -> None:
+    """Raises UsageProblem for a way that a backend does not have; an engine that cannot be had is told later."""
+    for target in targets:
+        with suppress(EngineUnavailable), own_stdout():
+            choose(target.backend, provision, url_for(target.name, target.backend, urls))
 
 
-def writable_folder(folder: Path, option: str = "--cases") -> None:
-    """The same for a folder, which need not exist yet. Raises UsageProblem."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageProblem(f"{folder} cannot be written to", hint=f"choose another folder with {option}")
+def bounded(seed: int, examples: int | None) -> None:
+    """Raises UsageProblem for a seed or a number of programs that is out of bounds."""
+    if abs(seed) >= 2**53:
+        raise UsageProblem(f"--seed is {seed}", hint=f"use one of at most {2**53 - 1}")
+    if examples is not None and not 1 <= examples <= corpus.MAX_PROGRAMS:
+        raise UsageProblem(
+            f"--examples is {examples}",
+            hint=f"ask for at least 1 program and at most {corpus.MAX_PROGRAMS}; for more, run other seeds",
+        )

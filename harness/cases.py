@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from ..spec.divergence import Divergence
 from ..spec.forms import FormError
 from ..spec.judge import expect
 from ..spec.program import Program
-from . import artefact
+from . import artefact, documents, inflight, output
 from .artefact import RERUNS, BackendResult, Case, ClauseResult, Finding, Result, Step
 from .engine import Engine, Namespaces
 from .execution import TIME_LIMIT, Execution, execute
@@ -26,8 +26,7 @@ DEFAULT_FOLDER = Path(".memassay") / "cases"
 
 Status = Literal["FIXED", "STILL FAILS"]
 
-
-T = TypeVar("T")
+HINT = "see `memassay schema case`"
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -44,12 +43,11 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def keep(result: Result, folder: Path) -> Result:
-    """Write every finding's case under the folder; the same result with the files' names."""
+    """Write every finding's case under the folder; the same result with the files' names. Raises UsageProblem."""
 
     def kept(backend: str, finding: Finding) -> Finding:
         file = Path(_slug(backend)) / f"{_slug(str(finding.case.signature))}.json"
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(artefact.encode(finding.case))
+        output.write(folder / file, artefact.encode(finding.case))
         return msgspec.structs.replace(finding, file=file.as_posix())
 
     def clause(backend: str, result: ClauseResult) -> ClauseResult:
@@ -68,7 +66,7 @@ def _slug(text: str) -> str:
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """The case files named, those under folders included. Raises UsageProblem when there are none."""
+    """The case files named, those under folders included, each once. Raises UsageProblem when there are none."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -77,7 +75,7 @@ def files(paths: Iterable[Path]) -> list[Path]:
         if not below:
             raise UsageProblem(f"{path} holds no case files", hint="failing runs write them under .memassay/cases")
         found += below
-    return found
+    return list(dict.fromkeys(found))
 
 
 def programs(folders: Iterable[Path | None]) -> list[Program]:
@@ -88,26 +86,20 @@ def programs(folders: Iterable[Path | None]) -> list[Program]:
 
 def read(path: Path) -> Case:
     """A case from a file. Raises UsageProblem."""
-    case = _decoded(path, Case)
+    case = documents.decode(path, documents.load(path, hint=HINT), Case, what="case file", hint=HINT)
     _check(path, case.program)
     return case
 
 
 def read_program(path: Path) -> Program:
     """The program of a case file, or of a file that is a bare program. Raises UsageProblem."""
-    keys = _decoded(path, dict[str, msgspec.Raw])
-    program = _decoded(path, Program) if "operations" in keys else _decoded(path, Case).program
+    data = documents.load(path, hint=HINT)
+    keys = documents.decode(path, data, dict[str, msgspec.Raw], what="case file", hint=HINT, versioned=False)
+    if "operations" not in keys:
+        return read(path).program
+    program = documents.decode(path, data, Program, what="program", hint=HINT, versioned=False)
     _check(path, program)
     return program
-
-
-def _decoded(path: Path, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be read: {error.strerror}", hint="give a case file") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"{path} is no case file: {error}", hint="see `memassay schema case`") from None
 
 
 def _check(path: Path, program: Program) -> None:
@@ -115,6 +107,8 @@ def _check(path: Path, program: Program) -> None:
         check_forms(program)
     except FormError as error:
         raise UsageProblem(f"{path} holds a form that cannot be read: {error}", hint="see spec/forms.py") from None
+    except RecursionError:
+        raise UsageProblem(f"{path} holds a form that is nested too deeply", hint="see spec/forms.py") from None
 
 
 def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TIME_LIMIT) -> Replay:
@@ -123,8 +117,8 @@ def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TI
     for _ in range(RERUNS):
         with namespaces.fresh() as namespace:
             executions.append(execute(engine, namespace, case.program, limit))
-    if any(divergence.crashed for execution in executions for divergence in execution.divergences):
-        engine.check()
+    for execution in executions:
+        inflight.check(engine, execution, case.program.hash)
     failing = [execution for execution in executions if execution.divergences]
     if not failing:
         return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))

@@ -1,13 +1,13 @@
-"""The command line: `memassay verify`, `clauses`, `replay`, `report`, `run`, `doctor`, `schema`, `new-adapter`."""
+"""The command line: `memassay verify` and the commands around it; some register themselves from files of their own."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -17,45 +17,47 @@ from platformdirs import user_cache_path
 from rich.console import Console
 from rich.text import Text
 
-from ..backends.provision import EngineUnavailable
+from ..backends.provision import EngineUnavailable, interruption
+from ..backends.provision.settings import HEAP
 from ..reports import clauses as clause_report
 from ..reports import html, junit, markdown, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, by_family
+from ..spec.program import Program
 from . import (
     artefact,
     budget,
     cases,
+    cleaning,
     command_diff,
     command_known,
     command_mutants,
+    command_shrink,
     corpus,
     doctor,
     exits,
+    fetching,
     known,
+    output,
     results,
     runner,
     scaffold,
 )
-from .arguments import (
-    Backends,
-    Output,
-    Provision,
-    Urls,
-    user_errors,
-)
+from .arguments import Backends, Heap, Homes, Images, Output, Provision, Urls, engines, user_errors
+from .arguments import bounded as _bounded
 from .arguments import chosen_clauses as _clauses
+from .arguments import complain as _complain
 from .arguments import known_clauses as _known
 from .arguments import level_of as _level
+from .arguments import own_urls as _own
+from .arguments import reachable as _reachable
 from .arguments import silence as _silence
 from .arguments import targets_of as _targets
-from .arguments import urls_of as _urls
 from .arguments import with_exit_codes as _help
-from .arguments import writable as _writable
-from .arguments import writable_folder as _writable_folder
 from .artefact import Case, Result
-from .engine import AUTO, EngineFailed, Namespaces, choose, start, url_for
+from .engine import AUTO, EngineFailed, Namespaces, start
 from .execution import execute
 from .exits import Exit, UsageProblem
+from .output import own_stdout
 from .progress import Display
 from .zone import hostile_zone
 
@@ -71,14 +73,27 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; a termination is treated like Ctrl-C, so that engines are stopped."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Run the command line; a termination and a hang-up are treated like Ctrl-C, so that engines are stopped."""
+    interruption.listen()
     corpus.keep_hypothesis_tidy(str(user_cache_path("memassay") / "hypothesis"))
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # it was closed beforehand
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what stores say may not fit the terminal's encoding
     try:
-        app(prog_name="memassay")
+        try:
+            app(prog_name="memassay")
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stdout)
         sys.exit(Exit.BROKEN_PIPE)
+    except OSError as error:
+        _silence(sys.stdout)
+        _complain(f"standard output cannot be written to: {error.strerror}")
+        sys.exit(Exit.USAGE)
 
 
 def _show_version(asked: bool) -> None:
@@ -125,6 +140,9 @@ def verify(
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     cases_folder: Annotated[
@@ -133,55 +151,63 @@ def verify(
             "--cases", metavar="DIR", help="Where failures leave their case files; those there are run first."
         ),
     ] = cases.DEFAULT_FOLDER,
-    accept: Annotated[
-        bool,
-        typer.Option("--accept", help="Declare in memassay.toml what fails now."),
-    ] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Declare in memassay.toml what fails now.")] = False,
 ) -> None:
     """See the help above."""
-    with user_errors():
-        declared = known.read()
-        plan = runner.Plan(
-            targets=_targets(backends),
-            level=_level(level),
-            clauses=_clauses(clause or [], _level(level)),
-            method=provision,
-            urls=_urls(url or []),
-            fail_fast=fail_fast,
-            known=declared.known,
-        )
-        for target in plan.targets:
-            # An engine that cannot be had is reported later, in the backend's own column.
-            with suppress(EngineUnavailable):
-                choose(target.backend, provision, url_for(target.name, target.backend, plan.urls))
-        if examples is not None and examples < 1:
-            raise UsageProblem(f"--examples is {examples}", hint="ask for at least 1 program")
+    with user_errors(), engines(url, image, home, heap) as chosen:
+        _bounded(seed, examples)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
-        for path in (json_file, junit_file):
-            if path is not None:
-                _writable(path)
-        _writable_folder(cases_folder)
-        out = Output()
-        if allowed is not None:
-            examples = budget.affordable(plan, plan.level, seed, allowed)
-            out.print(Text(f"a budget of {time_budget} allows {examples:,} programs"))
-        with Display(out) as display:
-            programs = corpus.build(plan.level, seed, examples, progress=display.generating)
-            given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
-            programs = corpus.with_cases(programs, cases.programs([declared.cases, given]))
-            result = runner.verify(plan, programs, display)
-        result = cases.keep(result, cases_folder)
-        if json_file is not None:
-            json_file.write_bytes(artefact.encode(result))
-        if junit_file is not None:
-            junit_file.write_bytes(junit.document(result, cases_folder.as_posix()))
-        _report(result, out, cases_folder)
+        output.check({"--json": json_file, "--junit": junit_file})
+        output.check_folder("--cases", cases_folder)
+        targets = _targets(backends)
+        declared = known.read()
+        given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
+        first = cases.programs([declared.cases, given])
+        plan = runner.Plan(
+            targets=targets,
+            level=_level(level),
+            clauses=_clauses(clause or [], _level(level)),
+            method=provision,
+            urls=_own(chosen.options, targets),
+            fail_fast=fail_fast,
+            known=declared.known,
+        )
+        _reachable(plan.targets, provision, plan.urls)
+        with own_stdout() as stdout, Display(Output(file=stdout)) as display:
+            if allowed is not None:
+                examples = budget.affordable(plan, plan.level, seed, allowed, display.corpus)
+                display.say(f"a budget of {time_budget} allows {examples:,} programs")
+            programs = corpus.build(plan.level, seed, examples, progress=display.corpus)
+            result = runner.verify(plan, corpus.with_cases(programs, first), display)
+        unwritten: list[str] = []
+        with _noted(unwritten):
+            result = cases.keep(result, cases_folder)
+        for path, content in {
+            json_file: lambda: artefact.encode(result),
+            junit_file: lambda: junit.document(result, cases_folder.as_posix()),
+        }.items():
+            with _noted(unwritten):
+                if path is not None:
+                    output.write(path, content())
+        _report(result, Output(), cases_folder)
         if accept:
-            entries = known.accept(result, known.FILE, plan.today)
-            out.print(Text(f"{known.FILE}: {entries} failures declared; say there why they fail"), soft_wrap=True)
+            with _noted(unwritten):
+                entries = known.accept(result, known.FILE, plan.today)
+                Output().print(Text(f"{known.FILE}: {entries} failures declared; say there why they fail"))
+        if unwritten:
+            raise UsageProblem("; ".join(unwritten))
         raise typer.Exit(exits.of(result))
+
+
+@contextmanager
+def _noted(problems: list[str]) -> Generator[None]:
+    """A file that cannot be written must not cost the report of the run."""
+    try:
+        yield
+    except UsageProblem as problem:
+        problems.append(str(problem))
 
 
 def _report(result: Result, out: Console, cases_folder: Path) -> None:
@@ -236,40 +262,57 @@ def replay(
     ] = None,
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
 ) -> None:
     """See the help above."""
-    with user_errors():
-        read = [(path, cases.read(path)) for path in cases.files(paths)]
-        names = on or list(dict.fromkeys(case.found.backend for _, case in read))
-        targets = _targets(names)
-        urls = _urls(url or [])
-        out = Output()
-        codes: set[Exit] = set()
+    with user_errors(), engines(url, image, home, heap) as chosen:
+        read, code = _read(cases.files(paths))
+        targets = _targets(on or list(dict.fromkeys(case.found.backend for _, case in read)))
+        urls = _own(chosen.options, targets)
+        _reachable(targets, provision, urls)
+        codes = {code}
         for target in targets:
             own = [(path, case) for path, case in read if on or case.found.backend == target.name]
-            codes.add(_replay_on(target, own, provision, urls, out))
+            codes.add(_replay_on(target, own, provision, urls))
         raise typer.Exit(max(codes))
 
 
+def _read(paths: Sequence[Path]) -> tuple[list[tuple[Path, Case]], Exit]:
+    """The cases, and the exit code that those give which cannot be read: each is named, the rest is replayed."""
+    read: list[tuple[Path, Case]] = []
+    code = Exit.CONFORMS
+    for path in paths:
+        try:
+            read.append((path, cases.read(path)))
+        except UsageProblem as problem:
+            _complain(str(problem))
+            code = Exit.USAGE
+    return read, code
+
+
 def _replay_on(
-    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: dict[str, str], out: Console
+    target: runner.Target, read: Sequence[tuple[Path, Case]], provision: str, urls: Mapping[str, str]
 ) -> Exit:
     code = Exit.CONFORMS
-    try:
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, urls) as engine,
-            Namespaces(engine) as namespaces,
-        ):
-            for path, case in read:
-                replayed = cases.replay(case, engine, namespaces)
-                detail = cases.in_words(case, replayed)
-                trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
-                if replayed.status != "FIXED":
-                    code = Exit.CLAUSES_FAIL
-    except (EngineUnavailable, EngineFailed) as error:
-        out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
-        return Exit.ENGINE
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+            ):
+                for path, case in read:
+                    replayed = cases.replay(case, engine, namespaces)
+                    detail = cases.in_words(case, replayed)
+                    trace.replay(path.as_posix(), replayed.status, detail, replayed.steps, out, store=target.name)
+                    if replayed.status != "FIXED":
+                        code = Exit.CLAUSES_FAIL
+        except (EngineUnavailable, EngineFailed) as error:
+            out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
+            return Exit.ENGINE
     return code
 
 
@@ -292,22 +335,14 @@ def report(
     """See the help above."""
     with user_errors():
         read = [results.read(path) for path in files]
-        _writable_folder(folder, option="-o")
+        output.check_folder("-o", folder)
         written = {
             folder / "index.html": html.page(read, cases_folder.as_posix()),
             folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
         }
-        for path in written:
-            if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-                raise UsageProblem(f"{path} cannot be written", hint="choose another folder with -o")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, content in written.items():
-                path.write_bytes(content)
-        except OSError as error:
-            raise UsageProblem(
-                f"{folder} cannot be written to: {error.strerror}", hint="choose another folder"
-            ) from None
+        output.check({path.name: path for path in written if path.parent.is_dir()})
+        for path, content in written.items():
+            output.write(path, content)
         for path in written:
             typer.echo(f"wrote {path}")
 
@@ -318,26 +353,48 @@ def report(
 \b
 Examples:
   memassay run case.json --on libsql
+  memassay run case.json --on reference --on libsql
 """
 )
 def run(
     file: Annotated[Path, typer.Argument(metavar="CASE", help="A case file, or a program as JSON.")],
-    on: Annotated[str, typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory.")],
+    on: Annotated[
+        list[str],
+        typer.Option("--on", metavar="BACKEND", help="A registered name, or module:Factory; may be repeated."),
+    ],
     provision: Provision = AUTO,
     url: Urls = None,
+    image: Images = None,
+    home: Homes = None,
+    heap: Heap = HEAP,
 ) -> None:
     """See the help above."""
-    with user_errors():
+    with user_errors(), engines(url, image, home, heap) as chosen:
         program = cases.read_program(file)
-        (target,) = _targets([on])
-        with (
-            hostile_zone(),
-            start(target.name, target.backend, provision, _urls(url or [])) as engine,
-            Namespaces(engine) as namespaces,
-            namespaces.fresh() as namespace,
-        ):
-            steps = cases.steps(program, execute(engine, namespace, program), engine)
-        trace.outcomes(steps, Output())
+        targets = _targets(on)
+        urls = _own(chosen.options, targets)
+        _reachable(targets, provision, urls)
+        raise typer.Exit(max(_run_on(target, program, provision, urls, titled=len(targets) > 1) for target in targets))
+
+
+def _run_on(target: runner.Target, program: Program, provision: str, urls: Mapping[str, str], *, titled: bool) -> Exit:
+    with own_stdout() as stdout:
+        out = Output(file=stdout)
+        if titled:
+            out.print(Text(f"on {target.name}", style="bold"), soft_wrap=True)
+        try:
+            with (
+                hostile_zone(),
+                start(target.name, target.backend, provision, urls) as engine,
+                Namespaces(engine) as namespaces,
+                namespaces.fresh() as namespace,
+            ):
+                steps = cases.steps(program, execute(engine, namespace, program), engine)
+                trace.outcomes(steps, out)
+        except (EngineUnavailable, EngineFailed) as error:
+            _complain(f"{target.name}: {error}")
+            return Exit.ENGINE
+    return Exit.CONFORMS
 
 
 @app.command(
@@ -351,13 +408,53 @@ Examples:
 )
 def doctor_command() -> None:
     """See the help above."""
-    with user_errors():
-        out = Output()
+    with user_errors(), engines(None), own_stdout() as stdout:
+        out = Output(file=stdout)
         for check in doctor.checks():
             mark, style = ("missing", "yellow") if check.missing else ("ok", "green")
             out.print(Text.assemble((f"{mark:8}", style), f"{check.subject}: {check.what}"), soft_wrap=True)
             if check.missing:
                 out.print(Text(f"        {check.missing}"), soft_wrap=True)
+
+
+@app.command(
+    name="fetch",
+    **_help(
+        """Download and unpack servers that have no package, once, for `--provision embedded`; says their licences.
+
+\b
+Examples:
+  memassay fetch opensearch
+"""
+    ),
+)
+def fetch_command(backends: Backends) -> None:
+    """See the help above."""
+    with user_errors(), engines(None):
+        out = Output()
+        for target in _targets(backends):
+            fetching.fetch(target.name, target.backend, out)
+
+
+@app.command(
+    name="clean",
+    **_help(
+        """Remove from servers of yours what runs of memassay left there, and nothing else.
+
+\b
+Examples:
+  memassay clean --url postgres=postgresql://me@host/db
+"""
+    ),
+)
+def clean_command(url: Urls = None) -> None:
+    """See the help above."""
+    with user_errors(), engines(url) as chosen:
+        out = Output()
+        if not chosen.options.urls:
+            raise UsageProblem("there is no --url", hint="say which server: --url BACKEND=URL")
+        for target in _targets(list(chosen.options.urls)):
+            cleaning.clean(target.name, target.backend, chosen.options.urls[target.name], out)
 
 
 @app.command(
@@ -398,5 +495,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff):
+for _command in (command_mutants, command_known, command_diff, command_shrink):
     _command.register(app)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ..reports import difference
-from . import artefact, diff, results
-from .arguments import Output, user_errors, writable
+from . import artefact, diff, output, results
+from .arguments import Output, user_errors
 from .exits import Exit
 
 HELP = """Compare two results, of two versions of an engine or an adapter: what passes no more, what came, what went.
@@ -43,12 +43,10 @@ def command(
     """See the help above."""
     with user_errors():
         found = diff.between(results.read(before), results.read(after))
-        for path in (json_file, markdown_file):
-            if path is not None:
-                writable(path)
+        output.check({"--json": json_file, "--markdown": markdown_file})
         if json_file is not None:
-            json_file.write_bytes(artefact.encode(found))
+            output.write(json_file, artefact.encode(found))
         if markdown_file is not None:
-            markdown_file.write_bytes(difference.markdown(found))
+            output.write(markdown_file, difference.markdown(found))
         difference.text(found, Output())
         raise typer.Exit(Exit.REGRESSION if found.losses else Exit.CONFORMS)

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from ..reports import kills
-from . import artefact, corpus, mutation
-from .arguments import Output, Provision, Urls, level_of, targets_of, urls_of, user_errors, writable
+from . import artefact, corpus, mutation, output
+from .arguments import Output, Provision, Urls, engines, level_of, own_urls, targets_of, user_errors
 from .corpus import Entry
 from .engine import AUTO, start
 from .exits import Exit, UsageProblem
@@ -52,6 +52,10 @@ def command(
     seed: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Which programs are generated; may be repeated.")
     ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many programs are generated, instead of the level's own number."),
+    ] = None,
     programs: Annotated[
         int | None, typer.Option(metavar="N", help="Programs that every mutant runs, killed or not, for the matrix.")
     ] = None,
@@ -62,26 +66,27 @@ def command(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the matrix here.")] = None,
 ) -> None:
     """See the help above."""
-    with user_errors(), ExitStack() as stack:
+    with user_errors(), engines(url) as chosen, ExitStack() as stack:
         mutants = mutation.load(family or ())
         wanted = level_of(level)
-        for option, value in (("--jobs", jobs), ("--programs", programs)):
+        for option, value in (("--jobs", jobs), ("--programs", programs), ("--examples", examples)):
             if value is not None and value < 1:
                 raise UsageProblem(f"{option} is {value}", hint="give at least 1")
         targets = targets_of([over] if over else [])
-        if json_file is not None:
-            writable(json_file)
+        output.check({"--json": json_file})
         out = Output()
         engine = None
         if targets:
             stack.enter_context(hostile_zone())
             (target,) = targets
-            engine = stack.enter_context(start(target.name, target.backend, provision, urls_of(url or [])))
+            engine = stack.enter_context(
+                start(target.name, target.backend, provision, own_urls(chosen.options, targets))
+            )
             out.print(Text(f"{target.name}: {engine.version}"), soft_wrap=True)
         display = stack.enter_context(Display(out))
         corpora: dict[int, tuple[Entry, ...]] = {}
         for number in dict.fromkeys(seed or [0]):
-            corpora[number] = corpus.build(wanted, number, progress=display.generating).entries
+            corpora[number] = corpus.build(wanted, number, examples, progress=display.corpus).entries
         display.close()
         plan = mutation.Plan(
             mutants=mutants,
@@ -94,7 +99,7 @@ def command(
         )
         found = mutation.matrix(plan, display)
         if json_file is not None:
-            json_file.write_bytes(artefact.encode(found))
+            output.write(json_file, artefact.encode(found))
         kills.table(found, out, full=full)
         kills.summary(found, out)
         if found.interrupted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,17 @@ ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
 
 
+MAX_PROGRAMS = 100_000
+"""Programs of one corpus; they are all held in memory."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done to programs, how many are done, and of how many."""
+
+
+def _unwatched(what: str, done: int, of: int) -> None:
+    """Watches nothing."""
+
+
 class Entry(msgspec.Struct, frozen=True):
     """One program, where it came from, and the facts it shows."""
 
@@ -59,25 +71,31 @@ def build(
     total: int | None = None,
     *,
     scenarios: Mapping[str, Scenario] = SCENARIOS,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = _unwatched,
 ) -> Corpus:
     """The corpus of a seed. Same seed and same memassay, Hypothesis and Python: same programs.
 
     total scales the scenarios' shares. Without it the shares are completed by programs that meet whatever
-    discriminator chance has left rare. `progress` is called with how many programs there are, of how many.
+    discriminator chance has left rare.
     """
     shares = scale({name: scenario.share[level] for name, scenario in scenarios.items()}, total)
     expected = sum(shares.values())
     generated: dict[str, list[Program]] = {}
     done = 0
     for name, share in shares.items():
-        generated[name] = distinct(scenarios[name], share, seed_)
+        generated[name] = distinct(
+            scenarios[name],
+            share,
+            seed_,
+            drawn=lambda many, done=done, share=share: progress("generating", done + min(many, share), expected),
+        )
         done += share
-        progress(done, expected)
-    entries = tuple(
-        Entry(program, digest, scenario, survey(program))
-        for digest, (scenario, program) in _distinct(_interleave(generated)).items()
-    )
+    surveyed_: list[Entry] = []
+    different = _distinct(_interleave(generated))
+    for digest, (scenario, program) in different.items():
+        surveyed_.append(Entry(program, digest, scenario, survey(program)))
+        progress("surveying", len(surveyed_), len(different))
+    entries = tuple(surveyed_)
     if total is None:
         entries = (*entries, *_completed(entries, level, seed_, scenarios))
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
@@ -130,21 +148,34 @@ def _rare(clause: Clause, entries: Iterable[Entry]) -> Iterator[str]:
             yield fact
 
 
-def distinct(scenario: Scenario, count: int, seed_: int) -> list[Program]:
-    """`count` different programs, or fewer when a few rounds of drawing do not give that many."""
+def distinct(
+    scenario: Scenario, count: int, seed_: int, *, drawn: Callable[[int], None] = lambda many: None
+) -> list[Program]:
+    """`count` different programs, or fewer when a few rounds of drawing do not give that many.
+
+    `drawn` is called with how many draws were made.
+    """
+    draws = itertools.count(1)
     found: dict[str, Program] = {}
     for number in range(ROUNDS):
         missing = count - len(found)
         if missing <= 0:
             break
         # One more, as every round begins with the same simplest program.
-        for program in generate(scenario.strategy, missing + 1, derive(seed_, f"{scenario.name}/{number}")):
+        purpose = f"{scenario.name}/{number}"
+        drawing = generate(scenario.strategy, missing + 1, derive(seed_, purpose), each=lambda: drawn(next(draws)))
+        for program in drawing:
             found.setdefault(program.hash, program)
     return list(found.values())[:count]
 
 
-def generate(strategy: SearchStrategy[Program], count: int, seed_: int) -> list[Program]:
-    """`count` draws. Every setting is explicit: a user's profile, or the automatic CI profile, must not leak in."""
+def generate(
+    strategy: SearchStrategy[Program], count: int, seed_: int, *, each: Callable[[], None] = lambda: None
+) -> list[Program]:
+    """`count` draws; `each` is called after every one.
+
+    Every setting is explicit: a user's profile, or the automatic CI profile, must not leak in.
+    """
     drawn: list[Program] = []
     if count == 0:
         return drawn
@@ -166,6 +197,7 @@ def generate(strategy: SearchStrategy[Program], count: int, seed_: int) -> list[
     @given(strategy)
     def collect(program: Program) -> None:
         drawn.append(program)
+        each()
 
     collect()
     return drawn

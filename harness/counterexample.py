@@ -11,12 +11,12 @@ from ..spec.clauses import CLAUSES
 from ..spec.divergence import Divergence, Signature
 from ..spec.interpreter import Crashed, Refused, Returned
 from ..spec.program import Program
-from . import artefact, events, verdicts
+from . import artefact, events, inflight, verdicts
 from .ablation import ablate
 from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
+from .evidence import side_by_side
 from .execution import TIME_OUT, Execution, execute, execute_in
-from .plain import side_by_side
 from .programs import cut, openable
 from .shrink import MAX_RUNS, shrink
 
@@ -167,8 +167,7 @@ class Settler:
 
     def _match(self, execution: Execution, wanted: Divergence) -> Sighting | None:
         """The wanted finding, if the execution shows it, in the program as it was run."""
-        if any(divergence.crashed for divergence in execution.divergences):
-            self._engine.check()
+        inflight.check(self._engine, execution, execution.program.hash)
         shown = find(execution.divergences, wanted, self._reported)
         return None if shown is None else Sighting(execution.program, shown, set())
 

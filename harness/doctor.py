@@ -6,12 +6,16 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
+from ..backends.provision import EngineUnavailable, Provisioner, containers
+from ..backends.provision.settings import variable
 from ..backends.registry import UnknownBackend, find, names
+from ..spec.protocols import Backend
 from .artefact import own_version, version_of
-from .engine import methods, variable
+from .engine import methods, start, url_for
 from .zone import hostile_zone
 
 
@@ -30,6 +34,7 @@ def checks() -> Iterator[Check]:
     yield Check("hypothesis", version_of("hypothesis"))
     yield _zone()
     yield _limits()
+    yield Check("docker", "a daemon", containers.daemon() or "")
     for name in names():
         yield from _backend(name)
 
@@ -60,6 +65,21 @@ def _backend(name: str) -> Iterator[Check]:
         yield Check(name, "needs no engine")
     for method, way in ways.items():
         if method == "url":
-            yield Check(name, f"url: yours, by --url {name}=... or {variable(name)}", way.missing() or "")
+            yield _own(name, backend, way)
         else:
-            yield Check(name, method, way.missing() or "")
+            runs = cast("str", getattr(way, "runs", ""))
+            yield Check(name, f"{method}: {runs}" if runs else method, way.missing() or "")
+
+
+def _own(name: str, backend: Backend, way: Provisioner) -> Check:
+    """The user's own engine: reached, if the environment has its URL."""
+    url = url_for(name, backend, {})
+    if url is None or way.missing():
+        runs = cast("str", getattr(way, "runs", ""))
+        yours = f"url: yours, by --url {name}=... or {variable(name)}"
+        return Check(name, f"{yours}: {runs}" if runs else yours, way.missing() or "")
+    try:
+        with start(name, backend, "url", {}) as engine:
+            return Check(name, f"url: {engine.version} ({engine.endpoint.detail}), by {variable(name)}")
+    except EngineUnavailable as error:
+        return Check(name, f"url: yours, by {variable(name)}", str(error))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.provision.settings import current, variable
+from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
-from ..spec.protocols import Backend
+from ..spec.protocols import Backend, Runtime
+from ..spec.types import MemoryConfig
 from .exits import UsageProblem
+from .plain import bounded
 from .redact import Redactor
+from .remote import SecondProcess
 from .timing import TimeOut, time_limit
+
+T = TypeVar("T")
 
 AUTO = "auto"
 POOL = 3
@@ -30,18 +35,27 @@ PATIENCE = 60.0
 """Seconds a namespace may take to be emptied or dropped."""
 
 
+Lister = Callable[[str], Iterable[str]]
+"""Lists the namespaces on a server; raises when something there only looks like one."""
+
+
 class EngineFailed(Exception):
     """The engine no longer answers, or does not give an empty namespace; the message says which."""
 
 
+class NotEmpty(Exception):
+    """A namespace that was emptied or dropped still holds something; the message says what."""
+
+
 class Engine(msgspec.Struct, frozen=True):
-    """A backend with a running engine behind it."""
+    """A backend with a running engine behind it. `second` opens second clients in another process, if it can."""
 
     backend: Backend
     endpoint: Endpoint
     version: str
     capabilities: Capabilities
     redactor: Redactor
+    second: SecondProcess | None = None
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -52,8 +66,9 @@ class Engine(msgspec.Struct, frozen=True):
         try:
             with time_limit(PATIENCE):
                 call()
-        except (TimeOut, Exception) as error:
-            raise EngineFailed(self.redactor.text(f"{complaint}: {type(error).__name__}: {error}")) from error
+        except (TimeOut, SystemExit, Exception) as error:
+            told = self.redactor.text(f"{complaint}: {type(error).__name__}: {error}")
+            raise EngineFailed(bounded(told)) from error
 
 
 def methods(backend: Backend) -> Mapping[str, Provisioner]:
@@ -62,17 +77,25 @@ def methods(backend: Backend) -> Mapping[str, Provisioner]:
 
 
 def url_for(name: str, backend: Backend, urls: Mapping[str, str]) -> str | None:
-    """The URL given by `--url`, or by the environment: MEMASSAY_<BACKEND>_URL."""
-    return urls.get(name) or urls.get(backend.name) or os.environ.get(variable(backend.name))
+    """The URL given by `--url`, by the environment (MEMASSAY_<BACKEND>_URL), or in memassay.toml."""
+    return urls.get(name) or urls.get(backend.name) or current().url(backend.name)
 
 
-def variable(backend: str) -> str:
-    """The environment variable that holds a backend's URL."""
-    return f"MEMASSAY_{re.sub(r'[^A-Za-z0-9]+', '_', backend).strip('_').upper()}_URL"
+def lister(backend: Backend) -> Lister | None:
+    """The backend's optional `namespaces(url)`."""
+    return cast("Lister | None", getattr(backend, "namespaces", None))
 
 
-def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisioner | None]:
-    """The method `--provision` means, and its provisioner; none for a backend that needs no engine.
+class Choice(NamedTuple):
+    """A way to get an engine; none for a backend that needs no engine. `why` says what `auto` could not do instead."""
+
+    method: str
+    way: Provisioner | None
+    why: str = ""
+
+
+def choose(backend: Backend, method: str, url: str | None) -> Choice:
+    """The way that `--provision` means.
 
     `auto`: a given URL, else the first way that can be gone here. Raises EngineUnavailable, UsageProblem.
     """
@@ -82,7 +105,7 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
             raise UsageProblem(
                 f"{backend.name} needs no engine, so there is no way {method!r}", hint="drop --provision"
             )
-        return ("url" if url else "in process"), None
+        return Choice("url" if url else "in process", None)
     if method != AUTO:
         if method not in ways:
             raise UsageProblem(f"{backend.name} cannot be had by {method!r}", hint="use " + ", ".join([AUTO, *ways]))
@@ -91,23 +114,25 @@ def choose(backend: Backend, method: str, url: str | None) -> tuple[str, Provisi
                 f"there is no URL for {backend.name}",
                 hint=f"give --url {backend.name}=… or set {variable(backend.name)}",
             )
-        return method, ways[method]
+        return Choice(method, ways[method])
     if url and "url" in ways:
-        return "url", ways["url"]
+        return Choice("url", ways["url"])
     reasons: list[str] = []
     for name, way in ways.items():
-        missing = "no URL was given" if name == "url" else way.missing()
+        if name == "url":
+            continue
+        missing = way.missing()
         if missing is None:
-            return name, way
+            return Choice(name, way, "; ".join(reasons))
         reasons.append(f"{name}: {missing}")
-    raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join(reasons))
+    raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join([*reasons, "url: none was given"]))
 
 
 @contextmanager
 def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> Generator[Engine]:
     """Start or reach the engine; leaving stops what was started. Raises EngineUnavailable, UsageProblem."""
     url = url_for(name, backend, urls)
-    chosen, way = choose(backend, method, url)
+    chosen, way, why = choose(backend, method, url)
     redactor = Redactor([url] if url else [])
     with ExitStack() as stack:
         try:
@@ -117,17 +142,29 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 else stack.enter_context(way.start(url if chosen == "url" else None))
             )
             redactor = Redactor([url or "", endpoint.url])
+            if endpoint.method == "url" and (listed := lister(backend)) is not None:
+                listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
+            version = bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url))))
+            capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
+            second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
+            if second is not None:
+                stack.callback(second.close)
+            detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
-                endpoint=msgspec.structs.replace(endpoint, detail=redactor.text(endpoint.detail)),
-                version=redactor.text(backend.version(endpoint.url)),
-                capabilities=_checked(name, backend.capabilities(endpoint.url)),
+                endpoint=msgspec.structs.replace(
+                    endpoint, detail=bounded(redactor.text(detail)), passed_over=redactor.text(why)
+                ),
+                version=version,
+                capabilities=capabilities,
                 redactor=redactor,
+                second=second,
             )
         except EngineUnavailable as error:
-            raise EngineUnavailable(redactor.text(error.message), hint=redactor.text(error.hint)) from None
+            told = bounded(redactor.text(error.message))
+            raise EngineUnavailable(told, hint=bounded(redactor.text(error.hint))) from None
         except Exception as error:
-            raise EngineUnavailable(redactor.text(f"{type(error).__name__}: {error}")) from error
+            raise EngineUnavailable(bounded(redactor.text(f"{type(error).__name__}: {error}"))) from error
         yield engine
 
 
@@ -195,7 +232,27 @@ class Namespaces:
         backend = self._engine.backend
         reset = getattr(backend, "reset_namespace", backend.drop_namespace)
         self._engine.ask("a namespace cannot be emptied", lambda: reset(self._engine.endpoint.url, namespace))
+        if self._uses[namespace] <= POOL:
+            self._engine.ask(f"namespace {namespace} was emptied", lambda: self._look(namespace))
         return namespace
+
+    def _look(self, namespace: str) -> None:
+        """Raise NotEmpty when something is left: else what programs leave would pass for what others do."""
+        url, runtime, left = self._engine.endpoint.url, Runtime(), list[str]()
+        if self._engine.capabilities.storage:
+            memory = self._engine.backend.open_memory(url, namespace, runtime, MemoryConfig())
+            try:
+                left += [f"thread {thread.id!r}" for thread in memory.list_threads(per_page=3).threads]
+            finally:
+                memory.close()
+        if self._engine.capabilities.vectors:
+            index = self._engine.backend.open_index(url, namespace, runtime)
+            try:
+                left += [f"index {name!r}" for name in index.list_indexes()[:3]]
+            finally:
+                index.close()
+        if left:
+            raise NotEmpty(f"there are still {', '.join(left)}: see drop_namespace and reset_namespace")
 
     def _drop(self, namespace: str) -> None:
         self._engine.ask(
@@ -205,12 +262,43 @@ class Namespaces:
         del self._uses[namespace]
 
 
+def _told(what: str, call: Callable[[str], T], url: str) -> T:
+    """What the backend tells of its engine. Raises EngineUnavailable."""
+    try:
+        with time_limit(PATIENCE):
+            return call(url)
+    except EngineUnavailable:
+        raise
+    except (TimeOut, SystemExit, Exception) as error:
+        raise EngineUnavailable(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+def _text(what: str, told: object) -> str:
+    if not isinstance(told, str) or not told.strip():
+        raise EngineUnavailable(f"{what} returned {told!a:.60}", hint="return the engine's version, a str")
+    return str.__str__(told)
+
+
+def _reachable(name: str, backend: Backend, capabilities: Capabilities) -> bool:
+    """Whether another process can find the backend by its name, and open what this one opened."""
+    if not (capabilities.durable and capabilities.concurrent_clients and capabilities.other_processes):
+        return False
+    try:
+        return type(find(name)) is type(backend)
+    except UnknownBackend:
+        return False
+
+
 def _checked(name: str, capabilities: object) -> Capabilities:
     """Capabilities that fit together. Raises EngineUnavailable."""
     if not isinstance(capabilities, Capabilities):
         raise EngineUnavailable(
             f"{name}: capabilities() returned {type(capabilities).__name__}", hint="return a Capabilities"
         )
+    try:
+        msgspec.convert(msgspec.to_builtins(capabilities), Capabilities)
+    except msgspec.ValidationError as error:
+        raise EngineUnavailable(f"{name} declares capabilities that there are not: {error}") from None
     if (capabilities.vectors or capabilities.semantic_recall) and not capabilities.index_types:
         raise EngineUnavailable(f"{name} declares vectors and no index_types", hint='declare at least ("flat",)')
     if not capabilities.storage and not capabilities.vectors:

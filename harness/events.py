@@ -11,8 +11,9 @@ from .artefact import BackendResult, Corpus, Finding
 
 
 class CorpusGrew(msgspec.Struct, frozen=True):
-    """Programs are being generated: `done` of `of`."""
+    """Programs are being generated, then surveyed for what they show: `done` of `of`."""
 
+    what: str
     done: int
     of: int
 

@@ -12,9 +12,10 @@ from ..spec.errors import Unsupported
 from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript
 from ..spec.judge import MAIN_CLAUSE, judge
 from ..spec.program import AnyOperation, Program, Reopen
-from ..spec.protocols import Memory, Runtime, VectorIndex
+from ..spec.protocols import Backend, Memory, Runtime, VectorIndex
 from ..spec.types import MemoryConfig
 from .engine import Engine, Namespaces
+from .remote import SecondProcess
 from .timing import TimeOut, time_limit
 
 TIME_LIMIT = 60.0
@@ -70,19 +71,24 @@ class _Opened:
         self._namespace = namespace
         self.clients: list[Memory | VectorIndex] = []
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
-        client = self._engine.backend.open_memory(self._engine.endpoint.url, self._namespace, runtime, config)
-        self.clients.append(client)
-        return client
+        opener = self._opener(client)
+        memory = opener.open_memory(self._engine.endpoint.url, self._namespace, runtime, config)
+        self.clients.append(memory)
+        return memory
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """See interpreter.Namespace; a backend without vectors may leave open_index out."""
         if not self.capabilities.vectors and not hasattr(self._engine.backend, "open_index"):
             raise Unsupported("vector indices")
-        client = self._engine.backend.open_index(self._engine.endpoint.url, self._namespace, runtime)
-        self.clients.append(client)
-        return client
+        index = self._opener(client).open_index(self._engine.endpoint.url, self._namespace, runtime)
+        self.clients.append(index)
+        return index
+
+    def _opener(self, client: int) -> Backend | SecondProcess:
+        """Who opens a client: the first is of this process, others of another where one can reach the namespace."""
+        return self._engine.second if client and self._engine.second is not None else self._engine.backend
 
 
 def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, Transcript, bool]:

@@ -28,6 +28,7 @@ import msgspec
 
 from ..spec.clauses import CLAUSES, LEVELS, Level
 from ..spec.divergence import Signature
+from . import output
 from .artefact import KnownResult, Result
 from .exits import UsageProblem
 
@@ -219,10 +220,7 @@ def accept(result: Result, path: Path, today: date) -> int:
                 written.append("\n".join(["[[known]]", *lines, f"expires = {(today + ACCEPTED_FOR).isoformat()}", ""]))
     if not written:
         return 0
-    try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
-        path.write_text(before + gap + "\n".join(written), encoding="utf-8")
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}", hint="mend its permissions") from None
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    output.write(path, (before + gap + "\n".join(written)).encode())
     return len(written)

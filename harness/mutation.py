@@ -310,7 +310,9 @@ class _Subject:
     def __init__(self, mutant: Mutant, engine: Engine | None, expected: dict[str, Transcript]) -> None:
         self.mutant = mutant
         self._expected = expected
-        self._engine = None if engine is None else msgspec.structs.replace(engine, backend=Laid(engine, mutant))
+        # Every client is of this process: in another it would not have the fault.
+        laid = None if engine is None else msgspec.structs.replace(engine, backend=Laid(engine, mutant), second=None)
+        self._engine = laid
         self._namespaces = None if self._engine is None else Namespaces(self._engine)
 
     def __enter__(self) -> _Subject:

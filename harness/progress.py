@@ -35,36 +35,35 @@ class Display:
         """Show one event."""
         match event:
             case events.CorpusGrew():
-                self._bar.update("programs", event.done, event.of, "")
+                self._bar.update(f"{event.what} programs", event.done, event.of, "")
             case events.CorpusReady():
                 self._bar.close()
                 corpus = event.corpus
                 about = f"level {corpus.level}, seed {corpus.seed}"
                 some = "" if event.to_run == corpus.programs else f", {event.to_run:,} of them for these clauses"
-                self._say(f"{about}: {corpus.programs:,} programs, corpus {corpus.hash}{some}")
+                self.say(f"{about}: {corpus.programs:,} programs, corpus {corpus.hash}{some}")
             case events.EngineStarting():
                 self._bar.update(f"{event.backend}: starting", 0, None, "")
             case events.EngineReady():
                 self._bar.close()
-                self._say(f"{event.backend}: {event.engine} ({event.method}: {event.detail})")
+                self.say(f"{event.backend}: {event.engine} ({event.method}: {event.detail})")
             case events.ProgramRan():
                 found = f"deviations: {event.signatures}" if event.signatures else ""
                 self._bar.update(event.backend, event.done, event.of, found)
             case events.SignatureFound():
-                self._say(f"{event.backend}: {event.signature}")
+                self.say(f"{event.backend}: {event.signature}")
             case events.MutantRan():
-                self._bar.update(
-                    "mutants", event.done, event.of, f"survivors: {event.survivors}" if event.survivors else ""
-                )
+                alive = f"survivors: {event.survivors}" if event.survivors else ""
+                self._bar.update("mutants", event.done, event.of, alive)
                 if event.done == event.of:
                     self._bar.close()
             case events.Shrinking():
                 self._bar.update(f"{event.backend}: shrinking", event.number - 1, event.of, str(event.signature))
             case events.Notice():
-                self._say(f"{event.backend}: {event.text}")
+                self.say(f"{event.backend}: {event.text}")
             case events.Interrupted():
                 self._bar.close()
-                self._say("interrupted: stopping engines")
+                self.say("interrupted: stopping engines")
             case events.BackendDone():
                 self._bar.close()
             case events.Shrank():
@@ -74,11 +73,16 @@ class Display:
         """Take the bar down until there is something to show again."""
         self._bar.close()
 
-    def generating(self, done: int, of: int) -> None:
-        """How far the corpus is."""
-        self(events.CorpusGrew(done, of))
+    def corpus(self, what: str, done: int, of: int) -> None:
+        """How far the corpus is; a corpus.Progress."""
+        self(events.CorpusGrew(what, done, of))
 
-    def _say(self, line: str) -> None:
+    def working(self, what: str, done: int, of: int) -> None:
+        """How far something else is: `done` of `of`."""
+        self._bar.update(what, done, of, "")
+
+    def say(self, line: str) -> None:
+        """Tell something, above the bar."""
         self._console.print(Text(line, style="dim"), soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ from ..spec.clauses import CLAUSES, Clause, Level, select
 from ..spec.divergence import Signature
 from ..spec.protocols import Backend
 from ..spec.strategies.injection import hostile
-from . import artefact, events, known, verdicts
+from . import artefact, events, inflight, known, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
 from .corpus import Corpus, Entry, surveyed
 from .counterexample import Limits, Settler, Sighting, note
@@ -25,7 +25,7 @@ from .programs import needs
 from .zone import hostile_zone
 
 MAX_TIME_OUTS = 3
-"""Programs that may hang before the engine is given up."""
+"""Programs that may hang before a backend is given up."""
 
 DIED = "the engine failed"
 FAIL_FAST = "stopped at the first failure"
@@ -145,6 +145,8 @@ class _Verification:
             with start(self._name, self._backend, self._plan.method, self._plan.urls) as engine:
                 endpoint = engine.endpoint
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
+                if endpoint.passed_over:
+                    self._emit(events.Notice(self._name, f"{endpoint.method}, as {endpoint.passed_over}"))
                 self._entries = surveyed(self._entries, engine.capabilities)
                 names = {self._name, self._backend.name}
                 self._known = {k.full: k for k in self._plan.known if k.about(names, engine.version)}
@@ -207,17 +209,24 @@ class _Verification:
             if any(not getattr(engine.capabilities, need) for need in needs(entry.program)):
                 self._skipped += 1
                 continue
-            execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
+            try:
+                execution = execute_in(namespaces, engine, entry.program, self._plan.time_limit)
+            except EngineFailed as error:
+                raise EngineFailed(f"{error}; program {entry.hash} was to be next") from error
             self._ran.append(entry)
             if any(divergence.aspect in ("error", TIME_OUT) for divergence in execution.divergences):
                 self._derailed.add(entry.hash)
             for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
                 self._emit(events.SignatureFound(self._name, signature))
-            if any(divergence.crashed for divergence in execution.divergences):
-                engine.check()
+            inflight.check(engine, execution, entry.hash)
             time_outs += execution.timed_out
             if time_outs == MAX_TIME_OUTS:
-                raise EngineFailed(f"{time_outs} programs took longer than {self._plan.time_limit:g} s each")
+                hung = inflight.call(execution, entry.hash)
+                self.stopped = engine.redactor.text(
+                    f"given up after {time_outs} programs that hung: {hung} did not return within "
+                    f"{self._plan.time_limit:g} s"
+                )
+                return
             self._emit(events.ProgramRan(self._name, done, len(self._entries), len(self._sightings)))
             if self._plan.fail_fast and self._unknown():
                 self.stopped = FAIL_FAST

@@ -57,7 +57,7 @@ def of_finding(crashed: bool, reproduced: int | None) -> Verdict:
 
 def unsupported(clause: Clause, capabilities: Capabilities) -> bool:
     """Whether the clause needs a capability that the backend does not declare."""
-    return clause.requires is not None and not getattr(capabilities, clause.requires)
+    return not all(getattr(capabilities, need) for need in clause.needs)
 
 
 def of_clause(
@@ -84,7 +84,7 @@ def of_clause(
         if any(finding.verdict == verdict for finding in findings):
             return result(verdict)
     if unsupported(clause, capabilities):
-        return result("unsupported", f"needs the capability {clause.requires}")
+        return result("unsupported", "needs the capability " + " and ".join(clause.needs))
     if not_run:
         return result("not-run", not_run)
     if not capabilities.storage and clause.requires is None and not counts.applicable:

@@ -25,6 +25,7 @@ FAMILIES = {
     "VEC": "vector indices",
     "SEM": "semantic recall",
     "ISO": "isolation",
+    "CON": "visibility",
     "DUR": "durability",
     "CAP": "capabilities",
 }

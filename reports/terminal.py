@@ -13,6 +13,7 @@ from ..harness.artefact import BackendResult, Result, Verdict
 from ..spec.clauses import CLAUSES
 from .findings import count, lines
 from .matrix import FAMILIES, counted, verdict
+from .values import visible
 
 STYLES: dict[Verdict, str] = {
     "pass": "green",
@@ -129,5 +130,10 @@ def summary_line(result: Result, backend: BackendResult) -> str:
         line
         + (f", {', '.join(rest)}" if rest else "")
         + f" ({ran}{skipped})"
-        + (f"; {backend.error}" if backend.error else "")
+        + (f"; {_safe(backend.error)}" if backend.error else "")
     )
+
+
+def _safe(text: str) -> str:
+    """Lines by a stranger, an engine's log for one, that cannot move the cursor."""
+    return "\n".join(visible(line) for line in text.splitlines())

@@ -8,10 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from ..harness.artefact import Step
-from ..spec.forms import show
-from .values import comparison
+from .values import comparison, short
 
 INDENT = "    "
+
+WIDTH = 20_000
+"""Characters of an outcome before it is cut."""
 
 
 def side_by_side(steps: Iterable[Step], console: Console, *, store: str) -> None:
@@ -41,7 +43,7 @@ def outcomes(steps: Iterable[Step], console: Console) -> None:
     """Operations with the store's outcomes."""
     for step in steps:
         console.print(Text(step.operation, style="bold"), soft_wrap=True)
-        _line(console, f"-> {show(step.got)}")
+        _line(console, f"-> {short(step.got, WIDTH)}")
 
 
 def _line(console: Console, line: str) -> None:

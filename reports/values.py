@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Any, cast
@@ -97,14 +98,21 @@ def _differences(expected: Any, got: Any, path: str) -> Iterator[tuple[str, Any,
             yield f"{path}[ids]", _ids(lefts), _ids(rights)
             return
         if len(lefts) == len(rights):
-            for i, (left, right) in enumerate(zip(lefts, rights, strict=True)):
+            for i, (left, right) in enumerate(zip(lefts, rights, strict=True), _left_out(lefts)):
                 yield from _differences(left, right, f"{path}[{i}]")
             return
     yield path, expected, got
 
 
 def _ids(items: list[Any]) -> list[Any] | None:
-    """The ids of a list of rows; None when it holds anything else."""
-    if all(isinstance(item, dict) and "id" in item for item in items):
-        return [item["id"] for item in items]
+    """The ids of a list of rows, which may have been cut; None when it holds anything else."""
+    rows = [item for item in items if not (isinstance(item, str) and item.startswith("... "))]
+    if all(isinstance(item, dict) and "id" in item for item in rows):
+        return [item["id"] if isinstance(item, dict) else item for item in items]
     return None
+
+
+def _left_out(items: list[Any]) -> int:
+    """What to add to the indices of a list whose beginning was cut off: it begins with `... 480 before`."""
+    found = re.fullmatch(r"\.\.\. (\d+) before", items[0]) if items and isinstance(items[0], str) else None
+    return int(found[1]) - 1 if found else 0

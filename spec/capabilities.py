@@ -52,6 +52,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     concurrent_clients: bool = True
     """A second client may be opened on the same namespace while the first is in use (CON-1)."""
 
+    other_processes: bool = True
+    """Other processes may open the namespace too. Where it is durable and has concurrent clients, a program's
+    second client is of another process (CON-1). False for what lives in one process."""
+
     @property
     def approximate(self) -> bool:
         """Whether there is an index type that may miss rows (VEC-5)."""

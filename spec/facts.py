@@ -22,6 +22,7 @@ from . import program as ops
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
 from .errors import StoreError
+from .facts_visibility import visible
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
@@ -96,7 +97,7 @@ class _Survey:
                         self.pending |= set(self.index_write(operation, outcome.value, indexes))
                     elif self.program.embedder:
                         self.pending |= set(self.embeddings(operation, embedded))
-        return frozenset(self.facts)
+        return frozenset(self.facts | set(visible(self.program, self.namespace.capabilities)))
 
     def step(self, operation: ops.Operation, outcome: Outcome, before: dict[str, Thread], old: dict[str, Row]) -> None:
         if isinstance(outcome, Refused):

@@ -24,6 +24,9 @@ from .types import CloneResult, MemoryConfig, RecallResult, Thread
 LARGE = 1500
 """Dimensions from which engines begin to refuse."""
 
+CLAUSES = 1024
+"""Conditions that search engines take in one query."""
+
 RARE = 0.1
 """A filter that this share of the rows or fewer satisfy is rare."""
 
@@ -148,6 +151,8 @@ def operators(node: Node, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield "opr.one_key_twice"
     if constant(node) is not None:
         yield "opr.constant"
+    if sum(len(condition.any_of) for condition in conditions(node) if isinstance(condition, Among)) > CLAUSES:
+        yield "opr.many_values"
     for condition in conditions(node):
         stored = [row[condition.key] for row in rows if condition.key in row]
         kinds = {kind_of(value) for value in stored}

@@ -52,15 +52,18 @@ SPOILT = "spoilt-by-the-caller"
 
 
 class Namespace(Protocol):
-    """The namespace a program runs in: how to open one more client of it, and what it can do."""
+    """The namespace a program runs in: how to open one more client of it, and what it can do.
+
+    `client` is the program's number of the client, from 0.
+    """
 
     capabilities: Capabilities
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """A client of its threads and messages."""
         ...
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """A client of its vector indices."""
         ...
 
@@ -192,12 +195,12 @@ class Interpreter:
     def _memory(self, number: int) -> Memory:
         self._used_memory = True
         if number not in self._memories:
-            self._memories[number] = self._namespace.open_memory(self._runtime(), self._config)
+            self._memories[number] = self._namespace.open_memory(self._runtime(), self._config, number)
         return self._memories[number]
 
     def _index(self, number: int) -> VectorIndex:
         if number not in self._indexes:
-            self._indexes[number] = self._namespace.open_index(self._runtime())
+            self._indexes[number] = self._namespace.open_index(self._runtime(), number)
         return self._indexes[number]
 
     def _runtime(self) -> Runtime:

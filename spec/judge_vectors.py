@@ -31,6 +31,10 @@ MAIN_CLAUSE = {
 """The clause that a call answers to when nothing about it is special."""
 
 
+FEWEST_CAP = 40
+"""Rows at which the lowest of the engines' own caps cuts."""
+
+
 def error_clause(operation: ops.Operation, got: Outcome) -> str:
     """The clause of a call that was refused, or failed, and should not have been."""
     if isinstance(operation, ops.QueryVectors) and operation.filter is not msgspec.UNSET:
@@ -163,9 +167,14 @@ def _clause(found: Fault, asked: VectorQuery, candidates: Candidates, stored: di
             return "VEC-3"
         case "foreign" if all(row_id in stored for row_id in found.got):
             return filter_clause(asked.filter)
+        case "missing" if len(found.got) >= FEWEST_CAP:
+            return "VEC-4"  # So many and no more: a cap, not a filter.
         case "missing" | "rank" if asked.top_k >= len(stored) and asked.filter != EVERYTHING:
             # Every row could have come: what is missing was filtered out, or its score was not kept.
             return filter_clause(asked.filter) if asked.min_score is None else "VEC-4"
+        case "rank" if candidates.exact and asked.filter != EVERYTHING and asked.min_score is None:
+            # As many as there should be, but not the closest: the filter let one less through.
+            return filter_clause(asked.filter)
         case _:
             return "VEC-4"
 

@@ -12,7 +12,7 @@ import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Unpack, cast
 
 import msgspec
 import numpy as np
@@ -32,10 +32,12 @@ from .protocols import Embedder, Memory, Runtime, VectorIndex
 from .reference_index import MODEL_CAPABILITIES, IndexState, ModelIndex
 from .requests import (
     Clone,
+    CloneOptions,
     Inclusion,
     ListThreads,
     MessageRow,
     Recall,
+    RecallOptions,
     embeds,
     parse_clone,
     parse_config,
@@ -52,11 +54,9 @@ from .types import (
     CloneResult,
     Content,
     Hit,
-    Include,
     IndexDescription,
     MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     Metadata,
     NewMessage,
@@ -66,7 +66,7 @@ from .types import (
     ThreadFilter,
     ThreadPage,
 )
-from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant
+from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant, text
 from .vectors import Metric, Vector, scores
 
 EventKind = Literal[
@@ -111,12 +111,15 @@ class Embedded(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """All that a namespace holds: threads, their rows in order, every row by message id, and embeddings."""
+    """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
+    thread its working memory.
+    """
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
+    working: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     next_position: int = 0
 
     def place(self, row: Row) -> tuple[list[Row], int]:
@@ -246,36 +249,15 @@ class Model:
                 return False
             for row in self.state.rows.pop(thread_id):
                 self._forget(row.message.id)
+            self.state.working.pop(thread_id, None)
             self._event("thread_deleted", thread_id)
             return True
 
-    def clone_thread(
-        self,
-        source_thread_id: str,
-        *,
-        new_thread_id: str | None = None,
-        resource_id: str | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_limit: int | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        message_ids: Sequence[str] | None = None,
-    ) -> CloneResult:
+    def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
         """See protocols.Memory."""
         if not self.capabilities.clone:
             raise Unsupported("clone_thread", clause="CAP-1")
-        asked = parse_clone(
-            source_thread_id,
-            new_thread_id=new_thread_id,
-            resource_id=resource_id,
-            title=title,
-            meta=metadata,
-            message_limit=message_limit,
-            start=start,
-            end=end,
-            message_ids=message_ids,
-        )
+        asked = parse_clone(source_thread_id, **options)
         with self._lock:
             return self._clone(asked)
 
@@ -468,32 +450,9 @@ class Model:
 
     # Recall
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(
-            thread_id,
-            resource_id=resource_id,
-            vector_search_string=vector_search_string,
-            page=page,
-            per_page=per_page,
-            include=include,
-            filter=filter,
-            order_by=order_by,
-            thread_config=thread_config,
-            options=self.options,
-        )
+        asked = parse_recall(thread_id, self.options, **options)
         with self._lock:
             embedder = None
             if asked.search is not None:
@@ -642,11 +601,18 @@ class Model:
 
     def get_working_memory(self, thread_id: str) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        if not self.capabilities.working_memory:
+            raise Unsupported("get_working_memory", clause="CAP-1")
+        identifier(thread_id, "thread_id")
+        return self.state.working.get(thread_id)
 
     def update_working_memory(self, thread_id: str, value: str) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        if not self.capabilities.working_memory:
+            raise Unsupported("update_working_memory", clause="CAP-1")
+        identifier(thread_id, "thread_id")
+        with self._lock:
+            self.state.working[self._thread(thread_id, "CAP-1").id] = text(value, "value", clause="CAP-1")
 
     def close(self) -> None:
         """See protocols.Memory."""
@@ -713,13 +679,13 @@ class ModelNamespace:
         self.indexes = IndexState()
         self.events: list[Event] = []
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         if not self.capabilities.storage:
             raise Unsupported("threads and messages", clause="CAP-1")
         return Model(runtime, config, self.state, self.events, self.capabilities)
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """See interpreter.Namespace."""
         if not self.capabilities.vectors:
             raise Unsupported("vector indices", clause="CAP-1")

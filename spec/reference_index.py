@@ -27,7 +27,12 @@ from .values import copy_json, identifier
 from .vectors import Vector, scores
 
 MODEL_CAPABILITIES = Capabilities(
-    vectors=True, semantic_recall=True, resource_scope=True, clone=True, index_types=("flat", "hnsw", "ivfflat")
+    vectors=True,
+    semantic_recall=True,
+    resource_scope=True,
+    clone=True,
+    index_types=("flat", "hnsw", "ivfflat"),
+    other_processes=False,
 )
 
 

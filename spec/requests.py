@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
-from . import operators
+from . import operators, values
 from .errors import ConfigurationError, InvalidRequest
 from .filters import Equals, Window, parse_metadata, parse_window
 from .types import (
@@ -206,17 +206,30 @@ class Clone(msgspec.Struct, frozen=True):
     message_ids: tuple[str, ...] | None
 
 
+class CloneOptions(TypedDict, total=False):
+    """What clone_thread takes beside the source (protocols.Memory)."""
+
+    new_thread_id: str | None
+    resource_id: str | None
+    title: str | None
+    metadata: Mapping[str, Any] | None
+    message_limit: int | None
+    start: datetime | None
+    end: datetime | None
+    message_ids: Sequence[str] | None
+
+
 def parse_clone(
     source: object,
     *,
-    new_thread_id: object,
-    resource_id: object,
-    title: object,
-    meta: object,
-    message_limit: object,
-    start: object,
-    end: object,
-    message_ids: object,
+    new_thread_id: object = None,
+    resource_id: object = None,
+    title: object = None,
+    metadata: object = None,
+    message_limit: object = None,
+    start: object = None,
+    end: object = None,
+    message_ids: object = None,
 ) -> Clone:
     """clone_thread (CLN-1)."""
     return Clone(
@@ -224,7 +237,7 @@ def parse_clone(
         id=None if new_thread_id is None else identifier(new_thread_id, "new_thread_id"),
         resource_id=None if resource_id is None else identifier(resource_id, "resource_id"),
         title=None if title is None else text(title, "title"),
-        metadata=metadata(meta),
+        metadata=values.metadata(metadata),
         limit=None if message_limit is None else integer(message_limit, "message_limit", clause="CLN-1"),
         window=Window(
             start=None if start is None else instant(start, "start"),
@@ -234,18 +247,31 @@ def parse_clone(
     )
 
 
+class RecallOptions(TypedDict, total=False):
+    """What recall takes beside the thread (protocols.Memory)."""
+
+    resource_id: str | None
+    vector_search_string: str | None
+    page: int
+    per_page: int | Literal[False] | None
+    include: Sequence[Include] | None
+    filter: MessageFilter | None
+    order_by: OrderBy | None
+    thread_config: MemoryConfig | None
+
+
 def parse_recall(
     thread_id: object,
-    *,
-    resource_id: object,
-    vector_search_string: object,
-    page: object,
-    per_page: object,
-    include: object,
-    filter: object,
-    order_by: object,
-    thread_config: object,
     options: MemoryConfig,
+    *,
+    resource_id: object = None,
+    vector_search_string: object = None,
+    page: object = 0,
+    per_page: object = None,
+    include: object = None,
+    filter: object = None,
+    order_by: object = None,
+    thread_config: object = None,
 ) -> Recall:
     """recall; `options` are the store's, overlaid by thread_config (ORD-2 … ORD-4, TIM, FLT, INC, SEM-1)."""
     thread = identifier(thread_id, "thread_id")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import find
-from memassay.harness.engine import methods
+from memassay.harness.engine import AUTO, choose, methods, url_for
 from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
 from memassay.spec.types import MemoryConfig
 
-BACKENDS = ("reference", "libsql", "postgres", "faiss")
+BACKENDS = ("reference", "libsql", "postgres", "faiss", "elasticsearch", "opensearch")
+SERVERS = ("elasticsearch", "opensearch")
+"""Engines that are had in whichever way `auto` finds; of the others the one that comes as a package."""
+
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where the clock of a test stands until it ticks."""
 
@@ -43,28 +47,55 @@ class Engines:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._started: dict[str, tuple[Backend, str]] = {}
+        self._entered: set[str] = set()
 
     def get(self, name: str) -> tuple[Backend, str]:
-        """The backend, and the URL of its running engine. Skips the test when the engine cannot be had here."""
+        """The backend, and the URL of its running engine: one given by the environment, or of the session's own.
+
+        Skips the test when the engine cannot be had here.
+        """
         if name not in self._started:
             backend = find(name)
+            given = url_for(name, backend, {})
             url = ""
-            if ways := methods(backend):
-                embedded = ways["embedded"]
-                if reason := embedded.missing():
+            if methods(backend):
+                try:
+                    way = choose(backend, AUTO if given or name in SERVERS else "embedded", given).way
+                except EngineUnavailable as error:
+                    pytest.skip(str(error))
+                if reason := "" if way is None else way.missing():
                     pytest.skip(reason)
-                url = self._stack.enter_context(embedded.start(None)).url
+                url = "" if way is None else self._stack.enter_context(way.start(given)).url
             self._started[name] = backend, url
         return self._started[name]
+
+    @contextmanager
+    def namespace(self, name: str) -> Generator[Namespace]:
+        """An empty namespace on a backend: the one that the session has there, where it can be emptied."""
+        backend, url = self.get(name)
+        reset = getattr(backend, "reset_namespace", None)
+        if reset is None:
+            namespace = Namespace(backend, url, f"{_prefix}_{next(_numbers)}")
+        else:
+            namespace = Namespace(backend, url, _prefix)
+            if name not in self._entered:
+                self._entered.add(name)
+                self._stack.callback(backend.drop_namespace, url, _prefix)
+        yield namespace
+        namespace.close()
+        if reset is None:
+            backend.drop_namespace(url, namespace.name)
+        else:
+            reset(url, namespace.name)
 
 
 class Namespace:
     """An empty namespace: opens clients, which it closes at the end."""
 
-    def __init__(self, backend: Backend, url: str) -> None:
+    def __init__(self, backend: Backend, url: str, name: str) -> None:
         self.backend = backend
         self.url = url
-        self.name = f"{_prefix}_{next(_numbers)}"
+        self.name = name
         self.clock = Clock()
         self._ids = itertools.count(1)
         self._open: list[Memory | VectorIndex] = []
@@ -108,14 +139,23 @@ def postgres_url(engines: Engines) -> str:
     return engines.get("postgres")[1]
 
 
+@pytest.fixture(scope="session")
+def elasticsearch_url(engines: Engines) -> str:
+    """The session's Elasticsearch."""
+    return engines.get("elasticsearch")[1]
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(engines: Engines) -> str:
+    """The session's OpenSearch."""
+    return engines.get("opensearch")[1]
+
+
 @pytest.fixture(params=BACKENDS)
 def namespace(request: pytest.FixtureRequest, engines: Engines) -> Generator[Namespace]:
-    """A fresh namespace on each backend in turn, dropped at the end."""
-    backend, url = engines.get(request.param)
-    namespace = Namespace(backend, url)
-    yield namespace
-    namespace.close()
-    backend.drop_namespace(url, namespace.name)
+    """An empty namespace on each backend in turn."""
+    with engines.namespace(request.param) as namespace:
+        yield namespace
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -22,11 +23,17 @@ class EngineUnavailable(Exception):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A running engine. `url` is what the backend opens and may hold a password; only `detail` is printed."""
+    """A running engine.
+
+    url: what the backend opens; it may hold a password and is not printed.
+    detail: what runs, and with which limits, in words.
+    passed_over: what `auto` would have preferred, and why it could not be had.
+    """
 
     url: str
     method: str
     detail: str
+    passed_over: str = ""
 
 
 class Provisioner(Protocol):
@@ -41,6 +48,23 @@ class Provisioner(Protocol):
 
         Raises EngineUnavailable with the engine's own log when it does not come up.
         """
+        ...
+
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, and how much of how much is."""
+
+
+class Fetchable(Protocol):
+    """A way whose engine has to be fetched once before; `start` never does so by itself."""
+
+    @property
+    def offer(self) -> str:
+        """What is fetched, from where, how much it is, and under which licence it stands."""
+        ...
+
+    def fetch(self, progress: Progress) -> Path:
+        """Fetch it unless it is there; where it is. Raises EngineUnavailable."""
         ...
 
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from . import Endpoint, EngineUnavailable, Provisioners
+from .keeper import directory
 
 MEMORY = ":memory:"
 
@@ -34,8 +34,8 @@ class Embedded:
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
         """See provision.Provisioner."""
-        with TemporaryDirectory(prefix="memassay-faiss-") as folder:
-            yield Endpoint(folder, "embedded", "a temporary directory")
+        with directory("memassay-faiss-") as folder:
+            yield Endpoint(str(folder), "embedded", "a temporary directory")
 
 
 class InMemory:

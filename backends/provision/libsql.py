@@ -6,18 +6,21 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from . import Endpoint, EngineUnavailable, Provisioners
+from .keeper import directory
 
 MEMORY = ":memory:"
+REMOTE = ("libsql://", "http://", "https://", "ws://", "wss://")
 
 
 def database_path(url: str) -> str:
     """The path that the engine opens for `:memory:`, a plain path or `file:/path`. ValueError for anything else."""
     if url == MEMORY:
         return url
+    if url.startswith(REMOTE):
+        raise ValueError("a libSQL server is not supported, as there was none to try it on: a file is")
     path = unquote(urlsplit(url).path) if url.startswith("file:") else url
     if not path or "://" in path:
         raise ValueError(f"{url!r} names no database file")
@@ -34,8 +37,8 @@ class Embedded:
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
         """See provision.Provisioner."""
-        with TemporaryDirectory(prefix="memassay-libsql-") as folder:
-            yield Endpoint(os.path.join(folder, "memory.db"), "embedded", "a file in a temporary directory")
+        with directory("memassay-libsql-") as folder:
+            yield Endpoint(str(folder / "memory.db"), "embedded", "a file in a temporary directory")
 
 
 class InMemory:
@@ -53,6 +56,8 @@ class InMemory:
 
 class UserFile:
     """A file of the user's, made when absent and left where it is."""
+
+    runs = "a file, no server (libsql://), as there was none to try it on"
 
     def missing(self) -> str | None:
         """See provision.Provisioner."""

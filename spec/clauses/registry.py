@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import clones, filters, include, isolation, messages, operators, order, semantic, threads, values, vectors
+from . import (
+    clones,
+    filters,
+    include,
+    isolation,
+    messages,
+    operators,
+    order,
+    semantic,
+    threads,
+    values,
+    vectors,
+    visibility,
+)
 from .model import LEVELS, Clause, Level
 
 CLAUSES: dict[str, Clause] = {
     clause.id: clause
     for module in (
         *(values, threads, clones, messages, order, filters, include),
-        *(operators, vectors, semantic, isolation),
+        *(operators, vectors, semantic, isolation, visibility),
     )
     for clause in module.CLAUSES
 }

@@ -121,6 +121,9 @@ BROKEN: tuple[Form, ...] = ({"$concat": ["canary", {"$chars": [0]}, "'"]}, {"$ch
 NAMES: tuple[Form, ...] = (*SQL, *JSON_PATH, *SEARCH, *SCRIPTS, *PATTERNS, *PATHS, *ALIKE, *LONG)
 """What an id, a key or a name may be."""
 
+SWEEPING: tuple[Form, ...] = ("t' OR '1'='1", "a') OR 1=1) --", "%", "*", "*:*", ".*", "../canary", "canar?", "CANARY")
+"""What would sweep everything away, were it read as a pattern or a condition."""
+
 _KNOWN = frozenset(str(form) for form in (*NAMES, *TOO_LONG, *BROKEN) if form != "")
 
 CANARY_THREAD, CANARY_OWNER, CANARY_INDEX = "canary", "owner", "canaries"
@@ -219,7 +222,7 @@ def _on_memory(rng: Random, names: list[Form]) -> ops.AnyOperation:
         case 5:
             return ops.ListThreads(order_by={"field": pick(rng, NAMES), "direction": pick(rng, ("ASC", one))})
         case 6:
-            return ops.DeleteThread(thread_id=one if chance(rng, 50) else pick(rng, NAMES))
+            return ops.DeleteThread(thread_id=one if chance(rng, 40) else pick(rng, SWEEPING))
         case 7:
             given: dict[str, Form] = {"message_ids": [two, pick(rng, NAMES)]} if chance(rng, 50) else {}
             return ops.CloneThread(source_thread_id=thread, new_thread_id=two, metadata=_metadata(rng), **given)
@@ -228,9 +231,9 @@ def _on_memory(rng: Random, names: list[Form]) -> ops.AnyOperation:
         case 9:
             return ops.UpdateMessages(updates=[{"id": one, "content": _value(rng), "metadata": _metadata(rng)}])
         case 10:
-            return ops.DeleteMessages(ids=[one, pick(rng, NAMES)])
+            return ops.DeleteMessages(ids=[one, pick(rng, SWEEPING)])
         case 11:
-            return ops.ClearMessages(thread_id=one)
+            return ops.ClearMessages(thread_id=one if chance(rng, 50) else pick(rng, SWEEPING))
         case 12:
             return ops.Recall(thread_id=thread, resource_id=one, per_page=False, order_by={"direction": "ASC"})
         case 13:

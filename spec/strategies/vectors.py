@@ -189,11 +189,18 @@ def _create(rng: Random, name: Form, dimension: int, metric: str) -> ops.CreateI
     return ops.CreateIndex(index=name, dimension=dimension, **given)
 
 
+MANY: list[Form] = list(range(100, 1000))
+"""Values of a list, two of which make more than the 1,024 clauses that search engines take."""
+
+
 def _query(rng: Random, name: Form, dimension: int, likes: tuple[Form, ...], n: int) -> Operations:
     """A query, sometimes again for another k."""
     given: dict[str, Form] = {"vector": vector(rng, dimension)}
     if chance(rng, 55):
         given["filter"] = where(rng, likes)
+    elif chance(rng, 12):
+        one, other = scalar(rng, likes), pick(rng, (1, 2, 3))
+        given["filter"] = {pick(rng, ("$or", "$and")): [{"k": {"$in": [*MANY, one]}}, {"n": {"$in": [*MANY, other]}}]}
     if chance(rng, 20):
         given["min_score"] = pick(rng, (0.5, 0.9, 0.0, -1, 1))
     if chance(rng, 70):

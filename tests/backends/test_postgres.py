@@ -249,10 +249,7 @@ def crowded(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
 
 def rows_read(connection: psycopg.Connection[Any], **request: Any) -> tuple[int, set[str]]:
     """How many rows of messages a recall of thread t reads, and by which kinds of plan node."""
-    absent: dict[str, Any] = dict.fromkeys(
-        ("resource_id", "vector_search_string", "per_page", "include", "filter", "order_by", "thread_config")
-    )
-    asked = parse_recall("t", page=0, options=MemoryConfig(), **(absent | request))
+    asked = parse_recall("t", MemoryConfig(), **request)
     statement, parameters = recall_statement(asked)
     row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {statement}", parameters).fetchone()
     assert row is not None
@@ -459,8 +456,8 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_url_is_preferred_to_embedded() -> None:
-    assert list(BACKEND.provisioners) == ["url", "embedded"]
+def test_url_is_preferred_to_docker_and_docker_to_embedded() -> None:
+    assert list(BACKEND.provisioners) == ["url", "docker", "embedded"]
 
 
 @pytest.mark.parametrize("interruption", [RuntimeError, KeyboardInterrupt])

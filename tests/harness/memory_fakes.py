@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -34,7 +35,7 @@ class Correct:
         self.dropped: list[str] = []
 
     def capabilities(self, url: str) -> Capabilities:
-        return Capabilities()
+        return Capabilities(other_processes=False)
 
     def version(self, url: str) -> str:
         return "1.2.3"
@@ -265,6 +266,16 @@ class Unstartable(Correct):
         self.provisioners = {"embedded": Way(error="port 5432 is taken")}
 
 
+class Foreign(Correct):
+    """Its engine does not come up, and says so in letters that ASCII lacks."""
+
+    name = "foreign"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.provisioners = {"embedded": Way(error="Fehler ü…")}
+
+
 class Unavailable(Correct):
     """Its engine cannot be had here."""
 
@@ -322,3 +333,56 @@ class Odd(Correct):
 
     def page_of_one(self, recall: Recall) -> RecallResult:
         return self.value
+
+
+class Printing(Correct):
+    """Prints wherever it can, also from a process of its own."""
+
+    name = "printing"
+
+    def __init__(self) -> None:
+        super().__init__()
+        sys.stdout.write("noise of a factory\n")
+        subprocess.run(["echo", "noise of a process"], check=True)
+
+    def version(self, url: str) -> str:
+        sys.stdout.write("noise of a version\n")
+        return "1"
+
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        sys.stdout.write("noise of a call\n")
+        os.write(1, b"noise of a library\n")
+        return recall()
+
+
+class Wordy(Correct):
+    """Raises errors of ten million characters."""
+
+    name = "wordy"
+
+    def page_of_one(self, recall: Recall) -> RecallResult:
+        raise RuntimeError("word " * 2_000_000)
+
+
+instance = Correct()
+
+
+def a_class() -> type[Correct]:
+    return Correct
+
+
+def wants(url: str, *, user: str) -> Correct:
+    return Correct()
+
+
+class Nameless(Correct):
+    """Has no name."""
+
+    name = None  # type: ignore[assignment]
+
+
+class Unfinished(Correct):
+    """Has a value where a method should be."""
+
+    name = "unfinished"
+    version = "1.2.3"  # type: ignore[assignment]

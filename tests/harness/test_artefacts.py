@@ -14,7 +14,8 @@ import pytest
 from harness_support import Hold, page
 from memassay.harness import artefact
 from memassay.harness.artefact import Case, Result
-from memassay.harness.plain import plain, side_by_side
+from memassay.harness.evidence import side_by_side
+from memassay.harness.plain import plain
 from memassay.spec.forms import resolve
 from memassay.spec.interpreter import Crashed, Refused, Returned
 from memassay.spec.types import Message
@@ -129,3 +130,84 @@ def test_long_lists_are_cut_around_the_first_difference() -> None:
 def test_a_cut_says_how_much_was_left_out() -> None:
     expected, _ = side_by_side(list(range(1000)), [])
     assert expected[-1] == "... 980 more"
+
+
+# What is long is cut, and still tells the two apart
+
+
+def size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
+
+
+LONG = "x" * 500_000 + "y" + "x" * 500_000
+"""What no artefact should hold."""
+
+
+LARGE: dict[str, Any] = {
+    "a text": LONG,
+    "a text within": {"a": [LONG]},
+    "a key": {LONG: 1},
+    "many texts": [["xy" * 1_000] * 40] * 40,
+    "many keys": {str(i): i for i in range(100_000)},
+    "many elements": list(range(100_000)),
+    "a crash": Crashed("E" * 1_000_000, LONG),
+    "a refusal": Refused(LONG, LONG),
+    "what UTF-8 cannot hold": "\ud800" * 500_000 + "x",
+    "a number": 2**3_000_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_value_is_kept_small(name: str) -> None:
+    assert size(side_by_side(None, LARGE[name])[1]) < 210_000
+
+
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: {"a": [text]}, lambda text: [[0, text]]])
+def test_long_texts_differ_after_the_cut(wrap: Any) -> None:
+    expected, got = side_by_side(wrap(LONG), wrap(LONG.replace("y", "z")))
+    assert (expected != got, "y" in str(expected), "z" in str(got)) == (True, True, True)
+
+
+def test_a_cut_text_says_how_long_it_was() -> None:
+    assert side_by_side(None, LONG)[1] == "x" * 2_000 + "… (1,000,001 characters)"
+
+
+def test_objects_with_many_keys_keep_the_key_that_differs() -> None:
+    many = {f"k{i:04}": 0 for i in range(1000)}
+    expected, got = side_by_side(many, many | {"k0900": 1})
+    assert (expected["k0900"], got["k0900"], got["..."]) == (0, 1, "960 more")
+
+
+def test_a_value_without_repr_is_told_by_its_type() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert plain(Silent()) == "<Silent, whose repr raises RuntimeError>"
+
+
+class Text(str):
+    """A text that says other things of itself."""
+
+    def __str__(self) -> str:
+        return "a lie"
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("value", [Text("true"), {"k": Text("true")}, {Text("true"): 1}, [Text("true")]], ids=type)
+def test_what_a_text_of_a_subclass_holds_is_kept(value: Any) -> None:
+    assert b'"true"' in msgspec.json.encode(plain(value))
+
+
+def test_an_error_whose_code_is_no_text_is_told() -> None:
+    refused = Refused(None, ["why"])  # type: ignore[arg-type]
+    assert plain(refused) == {"refused": "None", "message": "['why']"}
+
+
+def test_what_is_nested_too_deeply_is_not_kept() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert side_by_side(1, deep)[1] == "nested too deeply to be kept"

@@ -68,6 +68,21 @@ MISTAKES = {
     "a url that names no backend": (["verify", "reference", "--url", "postgresql://x"], "BACKEND=URL"),
     "a file that cannot be written": (["verify", "reference", "--json", "no/such/folder.json"], "cannot be written"),
     "a folder that is a file": (["verify", "reference", "--cases", "taken.py/cases"], "choose another folder"),
+    "a seed that no file can hold": (["verify", "reference", "--seed", str(2**53)], "at most"),
+    "too many programs": (["verify", "reference", "--examples", "100001"], "at most 100000"),
+    "too long a budget": (["verify", "reference", "--budget", "25h"], "at most 24h"),
+    "a url for what is not verified": (["verify", "reference", "--url", "libsql=x://y"], "it uses reference"),
+    "a url for what is not run": (["run", "good.json", "--on", "reference", "--url", "libsql=b"], "it uses reference"),
+    "a url for what there is not": (["verify", "reference", "--url", "typo=x://y"], "registered: "),
+    "two urls for one": (["verify", "reference", "--url", "reference=x", "--url", "reference=y"], "give one"),
+    "one file for two": (["verify", "reference", "--json", "x", "--junit", "./x"], "give each its own"),
+    "standard output for a file": (["verify", "reference", "--json", "-"], "name a file"),
+    "no file": (["verify", "reference", "--junit", ""], "is a directory"),
+    "a directory for a file": (["verify", "reference", "--json", "empty"], "is a directory"),
+    "a spelling that is no factory": (["verify", "a:b:c"], "such as acme:AcmeBackend"),
+    "a newer case": (["replay", "newer.json"], "which a newer memassay wrote"),
+    "a newer case to run": (["run", "newer.json", "--on", "reference"], "which a newer memassay wrote"),
+    "an adapter that hides a module": (["new-adapter", "json"], "json_memory"),
     "an unknown clause to list": (["clauses", "XYZ-1"], "memassay clauses"),
     "a case that is not there": (["replay", "nothing.json"], "does not exist"),
     "a case that is no case": (["replay", "bad.json"], "no case file"),
@@ -92,6 +107,7 @@ def mistaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Outc
     Path("form.json").write_text('{"operations": [{"op": "delete_messages", "ids": {"$at": 1}}]}')
     Path("good.json").write_text('{"operations": []}')
     Path("taken.py").write_text("")
+    Path("newer.json").write_text('{"version": 2, "programs": []}')
     Path("empty").mkdir()
     return CliRunner().invoke(app, MISTAKES[name][0])
 
@@ -204,10 +220,68 @@ def test_a_new_adapter_conforms(memassay: Cli) -> None:
     assert done.returncode == 0
 
 
+def test_what_a_store_prints_goes_to_standard_error(memassay: Cli) -> None:
+    done = memassay("verify", "memory_fakes:Printing", "--clause", "ORD-3", *FEW)
+    heard = {line for line in done.stderr.splitlines() if line.startswith("noise")}
+    assert ("noise" in done.stdout, len(heard)) == (False, 5)
+
+
+def test_what_a_store_says_at_length_is_bounded_in_every_file(memassay: Cli, tmp_path: Path) -> None:
+    memassay("verify", "memory_fakes:Wordy", *FEW, *FILES)
+    files = [path for path in tmp_path.rglob("*") if path.suffix in (".json", ".xml")]
+    assert (len(files) > 2, max(path.stat().st_size for path in files) < 200_000) == (True, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_costs_the_file_and_not_the_report(memassay: Cli) -> None:
+    done = memassay("verify", "reference", "--level", "smoke", "--examples", "3", "--json", "/dev/full")
+    told = "memassay: /dev/full cannot be written: No space left on device (choose another place)\n"
+    assert (done.returncode, done.stderr) == (2, told)
+    assert "clauses pass" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["clauses"], ["schema", "case"], ["verify", "reference", *FEW]])
+def test_a_full_standard_output_is_told(tmp_path: Path, arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "memassay", *arguments],
+            cwd=tmp_path,
+            env=process_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    told = "memassay: standard output cannot be written to: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
+def test_the_verdicts_of_other_backends_are_kept(memassay: Cli, tmp_path: Path) -> None:
+    done = memassay("verify", "memory_fakes:Unstartable", "memory_fakes:Miscounting", *FEW, "--json", "r.json")
+    backends = json.loads((tmp_path / "r.json").read_bytes())["backends"]
+    assert (done.returncode, [backend["programs"] for backend in backends]) == (3, [0, 60])
+
+
+def test_a_budget_is_not_spent_on_an_engine_that_does_not_start(memassay: Cli) -> None:
+    done = memassay("verify", "memory_fakes:Unstartable", "reference", "--clause", "ORD-3", "--budget", "1s")
+    last = done.stdout.splitlines()[-1]
+    assert (done.returncode, last.startswith("reference: "), "(0 programs" in last) == (3, True, False)
+
+
 # Ctrl-C
 
 
-@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_before_the_programs_keeps_the_old_result(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text("good")
+    (tmp_path / "interrupting.py").write_text("raise KeyboardInterrupt\n")
+    done = memassay("verify", "interrupting:Backend", "--json", "r.json", "--junit", "r.xml")
+    left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
+    assert (done.returncode, (tmp_path / "r.json").read_text(), left) == (130, "good", {"r.json", "interrupting.py"})
+
+
+@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
     """A run that is interrupted while a program waits for its store."""
     folder = tmp_path_factory.mktemp("interrupted")
@@ -219,8 +293,8 @@ def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    for line in process.stdout:
+    assert process.stderr is not None  # where stores print
+    for line in process.stderr:
         if line == "waiting\n":
             break
     process.send_signal(request.param)
@@ -246,6 +320,47 @@ def test_an_interrupt_shows_what_there_is(interrupted: Interrupted) -> None:
 
 def test_an_interrupt_shows_no_traceback(interrupted: Interrupted) -> None:
     assert "Traceback" not in interrupted[1] + interrupted[2]
+
+
+def test_an_interrupt_while_the_program_loads_is_told_in_one_line(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "hypothesis.py").write_text("raise KeyboardInterrupt\n")  # found before the one that is installed
+    done = memassay("clauses")
+    assert (done.returncode, done.stderr) == (130, "memassay: interrupted\n")
+
+
+# Streams
+
+
+def shell(command: str, folder: Path, **environment: str) -> Done:
+    """Run a command in a shell; `$M` is the command line."""
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=process_environment(M=f"{sys.executable} -m memassay", **environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_changes_no_exit_code(tmp_path: Path, closed: str) -> None:
+    codes = [shell(f"$M clauses {closed}", tmp_path).returncode, shell(f"$M clauses x {closed}", tmp_path).returncode]
+    assert codes == [0, 2]
+
+
+def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell("cd gone && rmdir ../gone && $M clauses", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "memassay: the current directory is gone (change to another one)\n")
+
+
+def test_what_the_encoding_cannot_hold_is_escaped(tmp_path: Path) -> None:
+    done = shell(
+        "$M verify memory_fakes:Foreign --level smoke --examples 1", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0"
+    )
+    assert (done.returncode, "Fehler \\xfc\\u2026" in done.stdout) == (3, True)
 
 
 # Pipes
@@ -306,6 +421,45 @@ def test_run_takes_a_bare_program(memassay: Cli, tmp_path: Path) -> None:
     ]
 
 
+@pytest.fixture
+def mixed(failing: Failing, tmp_path: Path) -> Path:
+    """A folder with a case, between a file of something else and a case of a newer version."""
+    (case, *_) = sorted((failing[1] / ".memassay" / "cases").rglob("*.json"))
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"name": "something else"}')
+    (folder / "b.json").write_bytes(b"\xef\xbb\xbf" + case.read_bytes())
+    (folder / "c.json").write_text(json.dumps(json.loads(case.read_bytes()) | {"version": 2}))
+    return folder
+
+
+def test_a_replay_goes_on_after_a_file_that_is_no_case(mixed: Path, memassay: Cli) -> None:
+    done = memassay("replay", mixed, "--on", "reference")
+    assert (done.returncode, done.stdout.count("FIXED")) == (2, 1)
+
+
+def test_a_replay_names_the_files_that_are_no_cases(mixed: Path, memassay: Cli) -> None:
+    first, second = memassay("replay", mixed, "--on", "reference").stderr.splitlines()
+    assert (f"{mixed}/a.json is no case file" in first, f"{mixed}/c.json is of version 2" in second) == (True, True)
+
+
+def test_a_case_with_a_byte_order_mark_is_run(mixed: Path, memassay: Cli) -> None:
+    assert memassay("run", mixed / "b.json", "--on", "reference").returncode == 0
+
+
+def test_run_runs_on_every_backend(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "program.json").write_text('{"operations": [{"op": "delete_thread", "thread_id": "t"}]}')
+    done = memassay("run", "program.json", "--on", "reference", "--on", "memory_fakes:Correct")
+    trace = ["delete_thread(thread_id='t')", "    -> False"]
+    assert done.stdout.splitlines() == ["on reference", *trace, "on memory_fakes:Correct", *trace]
+
+
+def test_run_goes_on_after_an_engine_that_does_not_start(memassay: Cli, tmp_path: Path) -> None:
+    (tmp_path / "program.json").write_text('{"operations": [{"op": "delete_thread", "thread_id": "t"}]}')
+    done = memassay("run", "program.json", "--on", "memory_fakes:Unstartable", "--on", "reference")
+    assert (done.returncode, "    -> False" in done.stdout, "port 5432 is taken" in done.stderr) == (3, True, True)
+
+
 # Clauses and doctor
 
 
@@ -315,6 +469,11 @@ def test_clauses_are_listed(memassay: Cli) -> None:
 
 def test_a_clause_is_explained(memassay: Cli) -> None:
     assert "put to the test by programs with:" in memassay("clauses", "ORD-1").stdout
+
+
+def test_doctor_tries_the_url_of_the_environment(memassay: Cli) -> None:
+    done = memassay("doctor", MEMASSAY_POSTGRES_URL="garbage")
+    assert "missing postgres: url: yours, by MEMASSAY_POSTGRES_URL\n" in done.stdout
 
 
 def test_doctor_knows_every_backend(memassay: Cli) -> None:

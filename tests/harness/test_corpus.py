@@ -91,10 +91,20 @@ def test_a_scenario_with_few_programs_gives_those() -> None:
     assert build("core", 0, scenarios={"ticks": ticks}).description.programs == 3
 
 
+def watched(total: int) -> list[tuple[str, int, int]]:
+    calls: list[tuple[str, int, int]] = []
+    build("core", 1, total, progress=lambda what, done, of: calls.append((what, done, of)))
+    return calls
+
+
 def test_progress_reaches_the_end() -> None:
-    calls: list[tuple[int, int]] = []
-    build("core", 1, 20, progress=lambda done, of: calls.append((done, of)))
-    assert calls[-1] == (20, 20)
+    assert watched(20)[-1] == ("surveying", 20, 20)
+
+
+def test_progress_is_told_of_every_program() -> None:
+    calls = watched(200)
+    assert [max(done for what, done, _ in calls if what == stage) for stage in ("generating", "surveying")] == [200] * 2
+    assert len({call for call in calls if call[0] == "generating"}) > 180
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 100, 1234])

@@ -105,8 +105,8 @@ def test_markdown_names_the_loss(hold: Hold) -> None:
 
 
 def test_the_command_exits_with_5_on_a_loss(memassay: Cli, hold: Hold, tmp_path: Path) -> None:
-    for name, verdict in (("a", "pass"), ("b", "fail")):
-        (tmp_path / f"{name}.json").write_bytes(artefact.encode(result(hold, ORD1=verdict)))
+    (tmp_path / "a.json").write_bytes(artefact.encode(result(hold, ORD1="pass")))
+    (tmp_path / "b.json").write_bytes(artefact.encode(result(hold, ORD1="fail")))
     done = memassay("diff", "a.json", "b.json", "--json", "d.json", "--markdown", "d.md")
     assert done.returncode == Exit.REGRESSION
     assert "LOSS  ORD-1   pass -> fail" in done.stdout
@@ -117,8 +117,8 @@ def test_the_command_exits_with_5_on_a_loss(memassay: Cli, hold: Hold, tmp_path:
 
 
 def test_the_command_exits_with_0_without(memassay: Cli, hold: Hold, tmp_path: Path) -> None:
-    for name, verdict in (("a", "fail"), ("b", "pass")):
-        (tmp_path / f"{name}.json").write_bytes(artefact.encode(result(hold, ORD1=verdict)))
+    (tmp_path / "a.json").write_bytes(artefact.encode(result(hold, ORD1="fail")))
+    (tmp_path / "b.json").write_bytes(artefact.encode(result(hold, ORD1="pass")))
     done = memassay("diff", "a.json", "b.json")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
         Exit.CONFORMS,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import memory_fakes as fakes
 import pytest
 from memassay.backends.provision import EngineUnavailable
-from memassay.harness.engine import AUTO, choose, start, url_for, variable
+from memassay.backends.provision.settings import variable
+from memassay.harness.engine import AUTO, choose, start, url_for
 from memassay.harness.exits import UsageProblem
 from memassay.harness.redact import Redactor
+from memassay.spec.capabilities import Capabilities
 
 
 def test_auto_takes_the_first_way_that_can_be_gone() -> None:
@@ -91,3 +96,65 @@ def test_a_url_without_password_is_left_alone() -> None:
 
 def test_secrets_are_hidden_in_nested_values() -> None:
     assert Redactor(["x://me:hunter2@y"]).value({"hunter2": ["hunter2", 1, None]}) == {"***": ["***", 1, None]}
+
+
+# What backends tell
+
+
+class Telling(fakes.Correct):
+    """Tells this of itself."""
+
+    def __init__(self, version: Any = "1", capabilities: Any = None) -> None:
+        super().__init__()
+        self.told = version, capabilities
+
+    def version(self, url: str) -> str:
+        return self.told[0]() if callable(self.told[0]) else self.told[0]
+
+    def capabilities(self, url: str) -> Capabilities:
+        return self.told[1]() if callable(self.told[1]) else self.told[1]
+
+
+def fail() -> Any:
+    raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(
+    ("backend", "message"),
+    [
+        (Telling(version=16), r"version\(\) returned 16 "),
+        (Telling(version=None), r"version\(\) returned None "),
+        (Telling(version=" "), r"version\(\) returned ' ' "),
+        (Telling(version=fail), r"version\(\) raised RuntimeError: not today"),
+        (Telling(version=sys.exit), r"version\(\) raised SystemExit"),
+        (Telling(capabilities=fail), r"capabilities\(\) raised RuntimeError: not today"),
+        (Telling(capabilities={}), r"capabilities\(\) returned dict"),
+    ],
+)
+def test_what_a_backend_tells_wrongly_is_said(backend: Telling, message: str) -> None:
+    with pytest.raises(EngineUnavailable, match=message), start("telling", backend, AUTO, {}):
+        pass
+
+
+def test_what_a_backend_tells_at_length_is_bounded() -> None:
+    with start("telling", Telling(version="9" * 1_000_000, capabilities=Capabilities()), AUTO, {}) as engine:
+        assert engine.version == "9" * 2_000 + "… (1,000,000 characters)"
+
+
+def test_a_long_error_is_bounded() -> None:
+    def speak() -> None:
+        raise RuntimeError("x" * 1_000_000)
+
+    with pytest.raises(EngineUnavailable) as caught, start("telling", Telling(version=speak), AUTO, {}):
+        pass
+    assert len(str(caught.value)) < 2_100
+
+
+def test_what_auto_passed_over_is_told() -> None:
+    with start("provisioned", fakes.Provisioned(), AUTO, {}) as engine:
+        assert engine.endpoint.passed_over == "docker: no daemon"
+
+
+def test_a_way_that_was_asked_for_passes_nothing_over() -> None:
+    with start("provisioned", fakes.Provisioned(), "embedded", {}) as engine:
+        assert engine.endpoint.passed_over == ""

@@ -113,9 +113,29 @@ def test_the_programs_after_one_that_hangs_run(hold: Hold) -> None:
     assert only(hold(fakes.Hanging(), PROGRAMS, time_limit=0.2)).programs == 3
 
 
-def test_an_engine_on_which_programs_keep_hanging_is_given_up(hold: Hold) -> None:
-    result = hold(fakes.Hanging(), [page(1, i) for i in range(9)], time_limit=0.1)
-    assert (only(result).programs, exits.of(result)) == (3, Exit.ENGINE)
+@pytest.fixture
+def given_up(hold: Hold) -> Result:
+    """A backend on which every program hangs."""
+    return hold(fakes.Hanging(), [page(1, i) for i in range(9)], time_limit=0.1)
+
+
+def test_a_backend_on_which_programs_keep_hanging_is_given_up(given_up: Result) -> None:
+    assert only(given_up).programs == 3
+
+
+def test_hanging_breaks_clauses_and_is_no_failure_of_the_engine(given_up: Result) -> None:
+    assert (exits.of(given_up), only(given_up).error) == (Exit.CLAUSES_FAIL, "")
+
+
+def test_a_backend_that_is_given_up_keeps_the_case(given_up: Result) -> None:
+    assert [finding.verdict for finding in findings(given_up)] == ["error"]
+
+
+def test_a_backend_that_is_given_up_names_the_call_that_hung(given_up: Result) -> None:
+    reason = only(given_up).clauses["THR-1"].reason
+    program = page(1, 2).hash
+    call = f"recall(thread_id='t1', per_page=1) (program {program}, operation 4) did not return within 0.1 s"
+    assert reason == f"given up after 3 programs that hung: {call}"
 
 
 def test_a_client_that_cannot_be_closed_is_blamed_on_reopen(hold: Hold) -> None:
@@ -145,8 +165,38 @@ def test_an_engine_that_dies_leaves_clauses_not_run(hold: Hold) -> None:
     assert (found.verdict, found.reason) == ("not-run", "the engine failed")
 
 
+def test_an_engine_that_dies_names_the_call_in_flight(hold: Hold) -> None:
+    call = f"recall(thread_id='t1', per_page=1) (program {page(1).hash}, operation 4)"
+    assert only(hold(fakes.Dying(), PROGRAMS)).error.endswith(f"in flight was {call}")
+
+
+def test_an_engine_that_dies_between_programs_names_the_next(hold: Hold) -> None:
+    programs = [page(2, i) for i in range(5)]
+    error = only(hold(fakes.Cluttered(), programs)).error
+    assert "a namespace cannot be emptied: RuntimeError: permission denied" in error
+    assert error.endswith(f"program {programs[3].hash} was to be next")
+
+
+def test_an_engine_that_does_not_start_leaves_the_other_backends_verdicts(hold: Hold) -> None:
+    targets = [Target("first", fakes.Unstartable()), Target("second", fakes.Miscounting())]
+    result = hold(None, PROGRAMS, targets=targets)
+    verdicts = [backend.clauses["ORD-5"].verdict for backend in result.backends]
+    assert (verdicts, exits.of(result)) == (["not-run", "fail"], Exit.ENGINE)
+
+
 def test_an_engine_that_dies_has_its_exit_code(hold: Hold) -> None:
     assert exits.of(hold(fakes.Dying(), PROGRAMS)) == Exit.ENGINE
+
+
+def test_an_engine_that_dies_says_which_call_was_in_flight(hold: Hold) -> None:
+    assert (
+        f"in flight was recall, operation 4 of program {PROGRAMS[0].hash}" in only(hold(fakes.Dying(), PROGRAMS)).error
+    )
+
+
+def test_an_engine_that_dies_between_programs_says_which_was_next(hold: Hold) -> None:
+    programs = [page(2, i) for i in range(5)]
+    assert f"next was program {programs[3].hash}" in only(hold(fakes.Cluttered(), programs)).error
 
 
 def test_an_engine_that_does_not_start_has_its_exit_code(hold: Hold) -> None:

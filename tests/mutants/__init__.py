@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from . import clones, filters, include, isolation, messages, operators, order, semantic, threads, values, vectors
+from . import (
+    clones,
+    filters,
+    include,
+    isolation,
+    messages,
+    operators,
+    order,
+    search,
+    semantic,
+    threads,
+    values,
+    vectors,
+    visibility,
+)
 from .mutant import MUTANTS, Mutant
 
 __all__ = [
@@ -15,8 +29,10 @@ __all__ = [
     "messages",
     "operators",
     "order",
+    "search",
     "semantic",
     "threads",
     "values",
     "vectors",
+    "visibility",
 ]

@@ -28,7 +28,12 @@ from memassay.spec.values import copy_message, copy_thread
 
 
 class Adapter(Model):
-    """The model, with hooks: what a call was given, which rows match, their order, the page, the counts."""
+    """The model, with hooks: what a call was given, which rows match, their order, the page, the counts.
+
+    `peers` are all clients of the namespace that are open, itself among them.
+    """
+
+    peers: Sequence[object] = ()
 
     # What a call was given
 

@@ -18,7 +18,12 @@ Scored = tuple[float, str]
 
 
 class Engine(ModelIndex):
-    """ModelIndex, with hooks: filters as given and as evaluated, scores, ranking, the cut, the hits."""
+    """ModelIndex, with hooks: filters as given and as evaluated, scores, ranking, the cut, the hits.
+
+    `peers` are all clients of the namespace's indices that are open, itself among them.
+    """
+
+    peers: Sequence[object] = ()
 
     # Filters
 

@@ -220,14 +220,17 @@ def laid_memory(
     store: type[Model], real: Memory, runtime: Runtime, config: MemoryConfig, capabilities: Capabilities
 ) -> Memory:
     """The mutant as a client of the store."""
-    kind = cast(Any, type(f"{store.__name__}Laid", (store, LaidMemory), {}))
-    return kind(real, runtime, config, capabilities, reads=reads(store))
+    return _between(store, LaidMemory)(real, runtime, config, capabilities, reads=reads(store))
 
 
 def laid_index(store: type[ModelIndex], real: VectorIndex, capabilities: Capabilities) -> VectorIndex:
     """The mutant as a client of the index."""
-    kind = cast(Any, type(f"{store.__name__}Laid", (store, LaidIndex), {}))
-    return kind(real, capabilities, reads=reads(store))
+    return _between(store, LaidIndex)(real, capabilities, reads=reads(store))
+
+
+def _between(store: Any, layer: Any) -> Any:
+    """The mutant's class with the layer between its hooks and the model: both are subclasses of the model."""
+    return type(f"{store.__name__}Laid", (store, layer), {})
 
 
 def _own(store: type[Any], base: type[Any]) -> Iterator[tuple[str, FunctionType]]:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from memassay.spec.errors import InvalidRequest, OwnershipMismatch, ThreadNotFound
 from memassay.spec.protocols import Runtime
-from memassay.spec.reference import Event, EventKind, Row, State
-from memassay.spec.requests import MessageRow, Recall
+from memassay.spec.reference import Event, EventKind, State
+from memassay.spec.requests import MessageRow
 from memassay.spec.types import MemoryConfig, Message, MessageUpdate, NewMessage, TextPart, ToolPart
 from memassay.spec.values import ROLES, copy_message
 
@@ -136,23 +136,6 @@ class _IgnoresTheMessagesOwner(Adapter):
         if thread and message.resource_id in ("r1", "r2", "R1"):
             return replaced(message, resource_id=thread.resource_id)
         return message
-
-
-@mutant("MSG-1", "deepset-ai/haystack-core-integrations#2605")
-class _RefreshesLate(Adapter):
-    """A near-real-time index: the first read after a save does not see it yet."""
-
-    _unseen: frozenset[str] = frozenset()
-
-    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
-        saved = super().save_messages(messages, **config)
-        self._unseen = frozenset(message.id for message in saved)
-        return saved
-
-    def matching(self, asked: Recall) -> list[Row]:
-        rows = [row for row in super().matching(asked) if row.message.id not in self._unseen]
-        self._unseen = frozenset()
-        return rows
 
 
 # MSG-2

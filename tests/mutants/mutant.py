@@ -14,7 +14,10 @@ from memassay.spec.reference_index import ModelIndex
 from memassay.spec.types import MemoryConfig
 
 from . import blame, laid
+from .adapter import Adapter
+from .engine import Engine
 
+Client = TypeVar("Client", Model, ModelIndex)
 Store = TypeVar("Store", bound=Model | ModelIndex)
 
 
@@ -74,18 +77,26 @@ class MutantNamespace(ModelNamespace):
     def __init__(self, store: type[Model] | type[ModelIndex]) -> None:
         super().__init__()
         self._store = store
+        self._clients: list[object] = []
 
-    def open_memory(self, runtime: Runtime, config: MemoryConfig) -> Memory:
+    def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         if issubclass(self._store, Model):
-            return self._store(runtime, config, self.state)
-        return super().open_memory(runtime, config)
+            return self._among(self._store(runtime, config, self.state))
+        return super().open_memory(runtime, config, client)
 
-    def open_index(self, runtime: Runtime) -> VectorIndex:
+    def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """See interpreter.Namespace."""
         if issubclass(self._store, ModelIndex):
-            return self._store(self.indexes)
-        return super().open_index(runtime)
+            return self._among(self._store(self.indexes))
+        return super().open_index(runtime, client)
+
+    def _among(self, client: Client) -> Client:
+        """A new client, which knows the others."""
+        self._clients.append(client)
+        if isinstance(client, Adapter | Engine):
+            client.peers = self._clients
+        return client
 
 
 MUTANTS: dict[str, Mutant] = {}

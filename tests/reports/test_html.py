@@ -444,7 +444,7 @@ def test_the_command_overwrites_a_report(file: Path) -> None:
 
 
 MISTAKES: dict[str, tuple[bytes, str]] = {
-    "another version": (b'{"version": 2}', "version 2; this memassay (0.1.0) reads results of version 1"),
+    "another version": (b'{"version": 2}', "version 2, which a newer memassay wrote; this one (0.1.0) reads version 1"),
     "no version": (b"{}", "no version"),
     "a version that is none": (b'{"version": "1"}', "no result"),
     "something else": (b'{"version": 1}', "no result"),

@@ -142,3 +142,32 @@ def test_every_clause_is_listed(printed: Printed) -> None:
 
 def test_a_clause_shows_its_discriminators(printed: Printed) -> None:
     assert "  - a page past the end\n" in printed(clauses.detail, find("ORD-3"))
+
+
+def test_an_error_cannot_move_the_cursor(result: MakeResult) -> None:
+    failed = result(error="log:\n\x1b[2J\rgone")
+    assert terminal.summary_line(failed, failed.backends[0]).endswith("; log:\n\\x1b[2J\ngone")
+
+
+def test_a_large_outcome_is_cut(printed: Printed) -> None:
+    step = Step(operation="recall()", expected=None, got="x" * 1_000_000, alike=True)
+    shown = printed(trace.outcomes, [step])
+    assert (len(shown) < 21_000, "(1,000,002 characters)" in shown) == (True, True)
+
+
+def rows(*ids: str, before: int = 0) -> list[Any]:
+    return [*([f"... {before} before"] if before else []), *({"id": name, "n": 0} for name in ids), "... 9 more"]
+
+
+def test_rows_of_lists_that_were_cut_are_told_by_their_ids() -> None:
+    expected = ["... 480 before", "a", "b", "... 9 more"]
+    got = ["... 480 before", "b", "a", "... 9 more"]
+    assert list(comparison(rows("a", "b", before=480), rows("b", "a", before=480))) == [
+        ("[ids]", str(expected), str(got))
+    ]
+
+
+def test_rows_of_lists_that_were_cut_keep_their_numbers() -> None:
+    changed = rows("a", "b", before=480)
+    changed[2] = {"id": "b", "n": 1}
+    assert list(comparison(rows("a", "b", before=480), changed)) == [("[481].n", "0", "1")]

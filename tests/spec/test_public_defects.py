@@ -1,7 +1,7 @@
 """Defects reported in public against memory stores, each with its smallest input and the value that is right.
 
 Every test runs on every backend. The number in a test's name is the row of the project's list of defects; the
-public reports are with the clauses (`memassay clauses`).
+public reports are named by the first test of each row.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def tied(memory: Memory) -> Memory:
 
 
 def test_b02_a_batch_of_one_instant_keeps_its_order(memory: Memory) -> None:
+    """mastra-ai/mastra#3654, mastra-ai/mastra#3603, mastra-ai/mastra#3448"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new(name) for name in ("z", "a", "m", "b")])
     assert listed(memory) == ["z", "a", "m", "b"]
@@ -96,6 +97,7 @@ def test_b02_descending_is_the_reverse_of_ascending(memory: Memory) -> None:
 
 
 def test_b03_the_last_messages_are_the_newest(ten: Memory) -> None:
+    """mastra-ai/mastra#9991, mastra-ai/mastra#10543"""
     assert ids(ten.recall("t", thread_config=MemoryConfig(last_messages=3))) == ["m10", "m9", "m8"]
 
 
@@ -113,6 +115,7 @@ def test_b03_the_second_page_continues_the_first(ten: Memory) -> None:
     ids=["newest first", "oldest first"],
 )
 def test_b04_has_more_depends_on_the_page_alone(tied: Memory, order: OrderBy, expected: list[str]) -> None:
+    """mastra-ai/mastra#19576"""
     shown = tied.recall("t", per_page=3, order_by=order, include=[Include("m5", with_previous_messages=1)])
     assert (ids(shown), shown.total, shown.has_more) == (expected, 5, True)
 
@@ -130,6 +133,7 @@ def long(memory: Memory) -> Memory:
 
 
 def test_b05_b08_a_thread_longer_than_the_engines_window_is_whole(long: Memory) -> None:
+    """mastra-ai/mastra#19562, mastra-ai/mastra#19550, docarray/docarray#430, iDigBio/idigbio-search-api#18"""
     everything = long.recall("t", per_page=False, order_by=OLDEST_FIRST)
     assert (len(everything.messages), everything.total) == (10_020, 10_020)
     neighbours = long.recall("t", include=[Include("m10019", with_previous_messages=2)])
@@ -157,6 +161,7 @@ def test_b05_b08_a_thread_longer_than_the_engines_window_is_whole(long: Memory) 
 def test_b10_bounds_are_inclusive_unless_marked_exclusive(
     memory: Memory, given: DateRange, expected: list[str]
 ) -> None:
+    """mastra-ai/mastra#11479, mastra-ai/mastra#14014"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new(f"m{i}", i) for i in (1, 2, 3)])
     narrowed = MessageFilter(date_range=given)
@@ -178,6 +183,7 @@ def fine(memory: Memory) -> Memory:
 
 
 def test_b11_instants_come_back_floored_to_the_millisecond(fine: Memory) -> None:
+    """TanStack/db#913, twentyhq/twenty#21083"""
     shown = fine.recall("t", per_page=False).messages
     assert {message.created_at for message in shown} == {after(123_000)}
 
@@ -194,6 +200,7 @@ def test_b11_a_walk_in_pages_of_one_visits_each_row_once(fine: Memory) -> None:
 
 
 def test_b12_what_is_returned_is_what_is_sorted(memory: Memory) -> None:
+    """elastic/elasticsearch#10005, elastic/elasticsearch#78921"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([NewMessage("a", "t", "x", created_at=after(123_400))])
     memory.save_messages([NewMessage("b", "t", "x", created_at=after(123_100))])
@@ -204,6 +211,7 @@ def test_b12_what_is_returned_is_what_is_sorted(memory: Memory) -> None:
 
 
 def test_b13_neighbours_are_those_of_the_listing_among_ties(tied: Memory) -> None:
+    """mastra-ai/mastra#14022"""
     window = Include("m3", with_previous_messages=1, with_next_messages=1)
     assert ids(tied.recall("t", include=[window], order_by=OLDEST_FIRST)) == ["m2", "m3", "m4"]
 
@@ -227,6 +235,7 @@ def two_resources(memory: Memory) -> Memory:
 
 
 def test_b15_another_resources_thread_is_refused(two_resources: Memory) -> None:
+    """mastra-ai/mastra#21863"""
     with pytest.raises(OwnershipMismatch):
         two_resources.recall("t1", resource_id="r2")
 
@@ -251,6 +260,7 @@ def two_threads(memory: Memory) -> Memory:
 
 
 def test_b16_an_entry_without_a_thread_means_the_requests(two_threads: Memory) -> None:
+    """mastra-ai/mastra#20303"""
     assert ids(two_threads.recall("t1", include=[Include("b1", with_next_messages=1)])) == []
 
 
@@ -263,6 +273,7 @@ def test_b16_neighbours_are_those_of_the_messages_own_thread(two_threads: Memory
 
 
 def test_b19_null_matches_explicit_null_only(memory: Memory) -> None:
+    """mastra-ai/mastra#19991, mastra-ai/mastra#16376"""
     with_metadata(memory, {"k": None}, {}, {"k": "null"}, {"k": 0}, {"k": False}, {"k": ""})
     assert matching(memory, k=None) == ["m1"]
 
@@ -288,12 +299,14 @@ def test_b19_a_page_counts_the_filtered_rows(memory: Memory) -> None:
     ids=str,
 )
 def test_b31_filters_compare_with_type(memory: Memory, condition: dict[str, Any], found: bool) -> None:
+    """headroomlabs-ai/headroom#3240"""
     with_metadata(memory, {"p": 5, "b": True, "s": "5"})
     assert matching(memory, **condition) == (["m1"] if found else [])
 
 
 @pytest.mark.parametrize("length", [255, 256, 257, 8191, 8192, 32_766, 32_767])
 def test_b34_strings_of_any_length_are_found(memory: Memory, length: int) -> None:
+    """elastic/elasticsearch#24256, huridocs/uwazi#7524"""
     with_metadata(memory, {"k": "a" * length}, {"k": "a" * (length - 1) + "b"})
     assert matching(memory, k="a" * length) == ["m1"]
 
@@ -307,6 +320,7 @@ def test_b34_strings_of_many_bytes_are_found(memory: Memory) -> None:
 
 
 def test_b36_an_update_merges_metadata(memory: Memory) -> None:
+    """mastra-ai/mastra#16216"""
     memory.create_thread(id="t", resource_id="r", metadata={"a": 1})
     assert memory.update_thread("t", metadata={"b": 2}).metadata == {"a": 1, "b": 2}
 
@@ -327,6 +341,7 @@ def test_b36_creating_an_existing_thread_changes_nothing(memory: Memory) -> None
 
 
 def test_b37_saving_an_id_again_replaces_it_and_keeps_its_instant(memory: Memory) -> None:
+    """mastra-ai/mastra#5286, mastra-ai/mastra#5214"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new("x", 7, content="A")])
     memory.save_messages([NewMessage("x", "t", "B")])
@@ -344,6 +359,7 @@ def test_b37_saving_an_id_into_another_thread_moves_it(memory: Memory) -> None:
 
 
 def test_b39_an_update_keeps_what_it_does_not_name(memory: Memory) -> None:
+    """mem0ai/mem0#5160"""
     with_metadata(memory, {"a": 1, "b": {"c": 2}, "d": None})
     memory.update_messages([MessageUpdate("m1", content="changed")])
     assert memory.recall("t").messages[0].metadata == {"a": 1, "b": {"c": 2}, "d": None}
@@ -356,6 +372,7 @@ def test_b39_an_update_of_metadata_merges(memory: Memory) -> None:
 
 
 def test_b40_a_deleted_message_is_shown_nowhere(tied: Memory) -> None:
+    """mastra-ai/mastra#6604, mastra-ai/mastra#12225, mastra-ai/mastra#20509"""
     tied.delete_messages(["m3"])
     window = Include("m2", with_next_messages=1)
     assert listed(tied) == ["m1", "m2", "m4", "m5"]
@@ -383,6 +400,7 @@ def test_b40_a_deleted_threads_messages_may_come_back_as_another_resources(tied:
 def test_b45_delete_counts_and_removes_what_exists(
     memory: Memory, named: list[str], deleted: int, left: list[str]
 ) -> None:
+    """chroma-core/chroma#7772, chroma-core/chroma#2841"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new("a", 1), new("b", 2)])
     assert memory.delete_messages(named) == deleted
@@ -401,6 +419,7 @@ HOSTILE_IDS = ("t' OR '1'='1", 'a"b', "a.b", "a-b", "%", "_", "\\", "*", "?", "x
 
 @pytest.mark.parametrize("name", HOSTILE_IDS)
 def test_b65_an_id_never_changes_a_query(two_resources: Memory, name: str) -> None:
+    """mastra-ai/mastra#9531, mastra-ai/mastra#4244, langchain-ai/langgraph#5666, run-llama/llama_index#21822"""
     assert two_resources.get_thread(name) is None
     assert two_resources.recall(name, per_page=False).total == 0
     assert two_resources.delete_messages([name]) == 0
@@ -442,6 +461,7 @@ def test_b65_a_value_is_no_pattern(memory: Memory, wild: str) -> None:
 @pytest.mark.parametrize("text", ["a\0b", "\ud83d", "a\ude00b"], ids=ascii)
 @pytest.mark.parametrize("place", ["content", "value", "key"])
 def test_b66_what_no_engine_can_hold_is_refused_and_nothing_is_saved(memory: Memory, text: str, place: str) -> None:
+    """mastra-ai/mastra#21726, mastra-ai/mastra#11563"""
     memory.create_thread(id="t", resource_id="r")
     given: dict[str, Any] = {"content": text} if place == "content" else {"metadata": {"k": [text]}}
     if place == "key":
@@ -466,6 +486,7 @@ def test_b66_any_other_string_comes_back(memory: Memory, text: str) -> None:
 
 
 def test_b68_a_dot_in_a_key_means_nothing(memory: Memory) -> None:
+    """elastic/elasticsearch#63530"""
     objects = {"a": 1}, {"a": {"b": 2}}, {"a.b": 3}
     with_metadata(memory, *objects)
     shown = memory.recall("t", per_page=False, order_by=OLDEST_FIRST).messages
@@ -481,6 +502,7 @@ def test_b68_a_nested_value_is_not_found_by_a_path(memory: Memory) -> None:
 
 
 def test_b70_every_call_sees_what_returned_before(memory: Memory) -> None:
+    """deepset-ai/haystack-core-integrations#2605, run-llama/llama_index#22286"""
     memory.create_thread(id="t", resource_id="r")
     for i in range(50):
         memory.save_messages([new("m", i)])
@@ -512,6 +534,7 @@ def test_b70_another_client_sees_it_too(memory: Memory, open_memory: Callable[..
 def test_b71_a_batch_with_one_bad_message_saves_none(
     memory: Memory, bad: dict[str, Any], error: type[Exception]
 ) -> None:
+    """stac-utils/stac-fastapi-elasticsearch-opensearch#346, langchain-ai/langchainjs#1810"""
     memory.create_thread(id="t", resource_id="r")
     with pytest.raises(error):
         memory.save_messages([new("first", 1), new("bad", 2, **bad), new("last", 3)])
@@ -524,7 +547,16 @@ def test_b71_success_means_that_all_are_there(memory: Memory) -> None:
     assert ids(saved) == listed(memory) == ["a", "b", "c"]
 
 
+def test_b71_values_of_every_type_share_a_key(memory: Memory) -> None:
+    """Where a mapping is made from the first value, the others are what a bulk rejects item by item."""
+    values = [{"k": value} for value in (1, "one", True, None, [1], {"a": 1}, 1.5)]
+    with_metadata(memory, *values)
+    shown = memory.recall("t", per_page=False, order_by=OLDEST_FIRST).messages
+    assert [message.metadata for message in shown] == values
+
+
 def test_b73_a_filter_sees_updated_metadata(memory: Memory) -> None:
+    """headroomlabs-ai/headroom#2296"""
     with_metadata(memory, {"p": 1})
     memory.update_messages([MessageUpdate("m1", metadata={"p": 2})])
     assert (matching(memory, p=2), matching(memory, p=1)) == (["m1"], [])

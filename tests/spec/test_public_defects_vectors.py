@@ -1,7 +1,7 @@
 """Defects reported in public against vector stores and semantic recall, each with its smallest input and what is right.
 
 Every test runs on every backend. The number in a test's name is the row of the project's list of defects; the
-public reports are with the clauses (`memassay clauses`).
+public reports are named by the first test of each row.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def three(index: VectorIndex) -> VectorIndex:
 
 
 def test_b21_a_range_is_false_for_a_missing_key(three: VectorIndex) -> None:
+    """mastra-ai/mastra#18466"""
     assert matching(three, {"p": {"$gt": 5}}) == ["nine"]
 
 
@@ -127,6 +128,7 @@ def random_filter(rng: np.random.Generator, depth: int = 0) -> dict[str, Any]:
 
 
 def test_b23_a_filter_and_its_complement_split_the_rows(index: VectorIndex) -> None:
+    """run-llama/llama_index#21792, run-llama/llama_index#21750"""
     tagged(index, **{f"r{i}": metadata for i, metadata in enumerate(STORED)})
     rng = np.random.default_rng(23)
     for _ in range(200):
@@ -142,6 +144,7 @@ def either(index: VectorIndex) -> VectorIndex:
 
 
 def test_b24_or_needs_one_side_only(either: VectorIndex) -> None:
+    """deepset-ai/haystack-core-integrations#590"""
     assert matching(either, {"$or": [{"n": 100}, {"name": "x"}]}) == ["a", "b"]
 
 
@@ -165,12 +168,14 @@ def test_b24_empty_lists_are_constants(either: VectorIndex, filter: dict[str, An
     ],
 )
 def test_b25_among_and_not_among(index: VectorIndex, operator: str, operand: list[str], expected: list[str]) -> None:
+    """chroma-core/chroma#1252, chroma-core/chroma#1424"""
     tagged(index, a={"f": "good"}, b={"f": "bad"})
     assert matching(index, {"f": {operator: operand}}) == expected
 
 
 @pytest.mark.parametrize(("combinator", "expected"), [("$or", ["eighteen"]), ("$and", [])])
 def test_b26_an_empty_in_is_false_inside_others(index: VectorIndex, combinator: str, expected: list[str]) -> None:
+    """SAP/langchain-integration-for-sap-hana-cloud#17, stargate/data-api#625"""
     tagged(index, eighteen={"age": 18}, other={"x": 1})
     assert matching(index, {combinator: [{"x": {"$in": []}}, {"age": 18}]}) == expected
 
@@ -187,6 +192,7 @@ def threads(index: VectorIndex) -> VectorIndex:
 
 
 def test_b28_a_plain_key_filters(threads: VectorIndex) -> None:
+    """mastra-ai/mastra#6603"""
     assert found(threads, [1, 0], 3, filter={"thread_id": "t1"}) == ["v1", "v3"]
 
 
@@ -195,6 +201,7 @@ def test_b28_no_score_is_dropped_by_default(threads: VectorIndex) -> None:
 
 
 def test_b29_two_conditions_on_a_key_keep_their_values(index: VectorIndex) -> None:
+    """langchain-ai/langchain-postgres#216"""
     tagged(index, a1={"c": "A1"}, a2={"c": "A2"}, b1={"c": "B1"})
     assert matching(index, {"$and": [{"c": {"$ne": "A1"}}, {"c": {"$ne": "A2"}}]}) == ["b1"]
 
@@ -231,11 +238,13 @@ def test_b29_ranges_keep_their_bounds(index: VectorIndex, filter: dict[str, Any]
     ids=str,
 )
 def test_b31_values_compare_by_type(index: VectorIndex, filter: dict[str, Any], holds: bool) -> None:
+    """headroomlabs-ai/headroom#3240"""
     tagged(index, a={"p": 5, "b": True, "s": "5"})
     assert matching(index, filter) == (["a"] if holds else [])
 
 
 def test_b32_a_tenant_sees_its_rows_only(index: VectorIndex) -> None:
+    """langchain-ai/langgraphjs#2504, langchain-ai/langgraph#8829"""
     tagged(index, mine={"tenant": "acme"}, other={"tenant": "other"})
     assert matching(index, {"tenant": "acme"}) == ["mine"]
 
@@ -263,6 +272,7 @@ LONG = [*("a" * n for n in (255, 256, 257, 8191, 8192, 32_766, 32_767)), "한" *
 
 @pytest.mark.parametrize("text", LONG, ids=lambda text: f"{len(text)} {text[0]!a}")
 def test_b34_long_strings_are_filtered(index: VectorIndex, text: str) -> None:
+    """elastic/elasticsearch#24256, huridocs/uwazi#7524"""
     tagged(index, long={"k": text}, short={"k": "a"})
     answers = [
         matching(index, {"k": text}),
@@ -276,6 +286,7 @@ def test_b34_long_strings_are_filtered(index: VectorIndex, text: str) -> None:
 
 
 def test_b39_updating_the_vector_keeps_the_metadata(index: VectorIndex) -> None:
+    """mem0ai/mem0#5160"""
     metadata = {"a": 1, "b": {"c": 2}, "d": None}
     filled(index, ("x", [1, 0], metadata)).update_vector("i", "x", vector=[0, 1])
     assert [(row.vector, row.metadata) for row in index.get_vectors("i", ["x"])] == [((0.0, 1.0), metadata)]
@@ -287,6 +298,7 @@ def test_b39_updating_the_metadata_replaces_it_and_keeps_the_vector(index: Vecto
 
 
 def test_b43_an_upsert_leaves_one_entry(index: VectorIndex) -> None:
+    """facebookresearch/faiss#508, facebookresearch/faiss#859"""
     filled(index, ("x", [1, 0])).upsert_vectors("i", [NewVector("x", [0, 1])])
     assert (found(index, [1, 0], 2), count(index)) == (["x"], 1)
 
@@ -298,6 +310,7 @@ def test_b43_an_upsert_scores_the_new_vector(index: VectorIndex) -> None:
 
 @pytest.mark.parametrize(("named", "deleted"), [(["b", "ghost"], 1), (["ghost"], 0), ([], 0), (["b", "b"], 1)])
 def test_b45_delete_counts_what_existed(index: VectorIndex, named: list[str], deleted: int) -> None:
+    """chroma-core/chroma#7772, chroma-core/chroma#2841"""
     tagged(index, a={}, b={})
     assert (index.delete_vectors("i", ids=named), count(index)) == (deleted, 2 - deleted)
 
@@ -332,6 +345,7 @@ def many(index: VectorIndex, kind: str, n: int, tag: Callable[[int], str], dimen
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_b47_as_many_rows_as_asked_for_and_there_are(index: VectorIndex, kind: str) -> None:
+    """pgvector/pgvector#671, pgvector/pgvector#881"""
     many(index, kind, 2500, lambda i: "rare" if i % 50 == 0 else "common")
     query = [1.0] * 8
     rare = index.query_vectors("i", query, top_k=10, filter={"tag": "rare"})
@@ -341,12 +355,14 @@ def test_b47_as_many_rows_as_asked_for_and_there_are(index: VectorIndex, kind: s
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_b48_scores_never_rise(index: VectorIndex, kind: str) -> None:
+    """pgvector/pgvector#862"""
     many(index, kind, 2500, lambda i: "ab"[i % 2])
     hits = index.query_vectors("i", [1.0] * 8, top_k=40, filter={"tag": "a"})
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
 def test_b49_the_nearest_of_those_that_match(index: VectorIndex) -> None:
+    """mem0ai/mem0#7416, mem0ai/mem0#6998, langchain-ai/langchain#28413"""
     line = [(f"p{i}", [float(i)], {"tag": "B" if i < 4 else "A"}) for i in range(10)]
     filled(index, *line, metric="euclidean")
     assert found(index, [0], 5, filter={"tag": "A"}) == ["p4", "p5", "p6", "p7", "p8"]
@@ -372,6 +388,7 @@ def available(index: VectorIndex, kind: str) -> IndexConfig:
 
 
 def test_b51_no_placeholders(index: VectorIndex) -> None:
+    """facebookresearch/faiss#2657, facebookresearch/faiss#1016"""
     filled(index, ("a", [1, 0]), ("b", [0, 1]), ("c", [1, 1]))
     assert sorted(found(index, [1, 0], 5)) == ["a", "b", "c"]
 
@@ -393,6 +410,7 @@ def test_b51_an_empty_index_has_no_hits(index: VectorIndex) -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_b53_a_row_deleted_and_stored_again_is_found(index: VectorIndex, kind: str) -> None:
+    """opensearch-project/k-NN#1003, opensearch-project/k-NN#1081, opensearch-project/k-NN#2275"""
     index.create_index("i", dimension=2, config=available(index, kind))
     for _ in range(20):
         index.upsert_vectors("i", [NewVector("x", [1, 0])])
@@ -408,7 +426,18 @@ def test_b53_rows_overwritten_take_one_slot(index: VectorIndex, kind: str) -> No
     assert sorted(found(index, [1, 0], 14)) == sorted(f"r{i}" for i in range(14))
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_b54_as_many_rows_as_asked_for_of_little_more(index: VectorIndex, kind: str) -> None:
+    index.create_index("i", dimension=4, config=available(index, kind))
+    drawn = np.random.default_rng(54).standard_normal((403, 4)).tolist()
+    index.upsert_vectors("i", [NewVector(f"r{i}", vector) for i, vector in enumerate(drawn)])
+    index.delete_vectors("i", ids=["r0", "r1"])
+    hits = ids(index.query_vectors("i", drawn[0], top_k=401))
+    assert sorted(hits) == sorted(f"r{i}" for i in range(2, 403))
+
+
 def test_b55_a_twin_survives(index: VectorIndex) -> None:
+    """tursodatabase/libsql#2197"""
     for seed in range(10):
         drawn = np.random.default_rng(seed).standard_normal((3, 3)).tolist()
         rows = [NewVector(f"r{i}", vector) for i, vector in enumerate(drawn)]
@@ -420,6 +449,7 @@ def test_b55_a_twin_survives(index: VectorIndex) -> None:
 
 
 def test_b56_the_far_ones_that_match(index: VectorIndex) -> None:
+    """mastra-ai/mastra#14913, mastra-ai/mastra#14837"""
     near = [(f"x{i}", [1, i / 100], {"tag": "x"}) for i in range(2)]
     far = [(f"y{i}", [-1, i / 100], {"tag": "y"}) for i in range(2)]
     filled(index, *near, *far)
@@ -443,6 +473,7 @@ def compass(index: VectorIndex) -> VectorIndex:
 
 
 def test_b59_the_cosine_is_the_score(compass: VectorIndex) -> None:
+    """llm-tools/embedJs#186, symfony/ai#195"""
     assert scored(compass, [1, 0]) == pytest.approx({"v": 1, "v4": 1, "v2": 0, "v3": -1}, abs=1e-5)
 
 
@@ -456,6 +487,7 @@ def test_b59_min_score_keeps_the_closest(compass: VectorIndex) -> None:
 
 
 def test_b60_distances_are_not_squared(index: VectorIndex) -> None:
+    """langchain-ai/langchain#18709, langchain-ai/langchain#22209, langchain-ai/langchain#32498"""
     filled(index, ("p0", [0.0]), ("p1", [1.0]), ("p3", [3.0]), metric="euclidean")
     assert scored(index, [0]) == pytest.approx({"p0": 1, "p1": 1 / 2, "p3": 1 / 4}, abs=1e-5)
 
@@ -473,6 +505,7 @@ def test_b60_min_score_keeps_the_nearer(index: VectorIndex, metric: str, least: 
 
 @pytest.mark.parametrize("metric", ["cosine", "dotproduct", "euclidean"])
 def test_b62_opposite_vectors_are_returned(index: VectorIndex, metric: str) -> None:
+    """elastic/elasticsearch#100975"""
     direction = (np.random.default_rng(62).standard_normal(256) * 1000).tolist()
     filled(index, ("a", direction), ("b", [-component for component in direction]), metric=metric)
     assert found(index, direction, 2) == ["a", "b"]
@@ -486,6 +519,7 @@ def test_b62_the_cosine_of_opposite_vectors_is_in_range(index: VectorIndex) -> N
 
 
 def test_b63_another_dimension_is_refused_at_create(index: VectorIndex) -> None:
+    """mastra-ai/mastra#11854, mastra-ai/mastra#13039, mastra-ai/mastra#22143"""
     filled(index, ("a", [1, 0, 0]))
     with pytest.raises(AlreadyExists):
         index.create_index("i", dimension=4)
@@ -512,6 +546,7 @@ def test_b63_a_query_of_another_dimension_is_refused(index: VectorIndex) -> None
 
 @pytest.mark.parametrize("dimension", [1, 2000, 2001, 3072, 4096, 4097])
 def test_b64_what_was_created_works(index: VectorIndex, dimension: int) -> None:
+    """spring-projects/spring-ai#940, pgvector/pgvector#915"""
     index.create_index("i", dimension=dimension)
     index.upsert_vectors("i", [NewVector("a", [1.0] * dimension), NewVector("b", [-1.0] * dimension)])
     assert found(index, [1.0] * dimension, 1) == ["a"]
@@ -525,6 +560,7 @@ def test_b64_other_dimensions_are_refused(index: VectorIndex, dimension: Any) ->
 
 @pytest.mark.parametrize("name", ["x; drop table y", 'a"b', "a' OR 1=1 --", "A", "한글", "%", "a.b"])
 def test_b65_an_index_name_is_a_name(index: VectorIndex, name: str) -> None:
+    """mastra-ai/mastra#9531, mastra-ai/mastra#4244, langchain-ai/langgraph#5666, run-llama/llama_index#21822"""
     index.create_index("other", dimension=1)
     index.create_index(name, dimension=2)
     index.upsert_vectors(name, [NewVector("v", [1, 0])])
@@ -535,11 +571,18 @@ def test_b65_an_index_name_is_a_name(index: VectorIndex, name: str) -> None:
 
 
 def test_b70_each_client_sees_what_the_other_wrote(open_index: Callable[[], VectorIndex]) -> None:
+    """deepset-ai/haystack-core-integrations#2605, run-llama/llama_index#22286"""
     writer, reader = open_index(), open_index()
     writer.create_index("i", dimension=2)
     for number in range(20):
         writer.upsert_vectors("i", [NewVector(f"r{number}", [1, 0])])
         assert len(found(reader, [1, 0], 100)) == number + 1
+
+
+def test_b71_values_of_every_type_share_a_key(index: VectorIndex) -> None:
+    values: dict[str, Any] = {"a": 1, "b": "one", "c": True, "d": None, "e": [1], "f": {"a": 1}, "g": 1.5}
+    tagged(index, **{name: {"k": value} for name, value in values.items()})
+    assert {row.id: row.metadata["k"] for row in index.get_vectors("i", [*values])} == values
 
 
 def test_b70_rows_stored_just_now_are_deleted_by_filter(index: VectorIndex) -> None:
@@ -549,6 +592,7 @@ def test_b70_rows_stored_just_now_are_deleted_by_filter(index: VectorIndex) -> N
 
 @pytest.mark.parametrize("bad", [NewVector("bad", [1]), NewVector("k" * 256, [1, 0])], ids=["dimension", "id"])
 def test_b71_a_batch_is_refused_whole(index: VectorIndex, bad: NewVector) -> None:
+    """stac-utils/stac-fastapi-elasticsearch-opensearch#346, langchain-ai/langchainjs#1810"""
     index.create_index("i", dimension=2)
     with pytest.raises((InvalidVector, InvalidRequest)):
         index.upsert_vectors("i", [NewVector("a", [1, 0]), bad, NewVector("b", [0, 1])])
@@ -612,6 +656,7 @@ def secret(memory: Memory) -> Memory:
 
 @pytest.mark.parametrize("scope", ["thread", "resource"])
 def test_b15_a_search_finds_nothing_of_another_resource(secret: Memory, scope: str) -> None:
+    """mastra-ai/mastra#21863"""
     assert hits(secret, thread="t2", resource_id="r2", scope=scope) == ["other"]
 
 
@@ -622,6 +667,7 @@ def test_b15_a_search_in_anothers_thread_is_refused(secret: Memory, scope: str) 
 
 
 def test_b16_a_hit_of_another_thread_brings_its_own_neighbours(memory: Memory) -> None:
+    """mastra-ai/mastra#20303"""
     memory.create_thread(id="t1", resource_id="r")
     memory.create_thread(id="t2", resource_id="r")
     memory.save_messages([new("a", BLUE, "t2"), new("x", BLUE, "t1"), new("hit", RED, "t2"), new("b", BLUE, "t2")])
@@ -630,6 +676,7 @@ def test_b16_a_hit_of_another_thread_brings_its_own_neighbours(memory: Memory) -
 
 
 def test_b40_a_deleted_message_leaves_its_slot(memory: Memory) -> None:
+    """mastra-ai/mastra#6604, mastra-ai/mastra#12225, mastra-ai/mastra#20509"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new("red", RED), new("orange", ORANGE)])
     memory.delete_messages(["red"])
@@ -680,6 +727,7 @@ def listed(memory: Memory, thread: str = "t") -> Sequence[Message]:
 
 
 def test_b42_a_clone_keeps_the_order(five: Memory) -> None:
+    """mastra-ai/mastra#12811, mastra-ai/mastra#11517"""
     assert copied(five) == ["m1", "m2", "m3", "m4", "m5"]
 
 
@@ -725,6 +773,7 @@ def test_b49_a_search_narrows_before_top_k(memory: Memory) -> None:
 
 
 def test_b54_messages_without_an_embedding_are_never_hits(memory: Memory) -> None:
+    """elastic/elasticsearch#115018"""
     memory.create_thread(id="t", resource_id="r")
     memory.save_messages([new(f"m{i}", f"[1, {i / 50}]" if i > 1 else "  ") for i in range(43)])
     assert sorted(hits(memory, top_k=41)) == sorted(f"m{i}" for i in range(2, 43))
@@ -755,6 +804,7 @@ def changed(memory: Memory) -> Memory:
 
 
 def test_b73_the_metadata_filter_sees_the_message_as_it_is(changed: Memory) -> None:
+    """headroomlabs-ai/headroom#2296"""
     narrowed = MessageFilter(metadata={"p": 2})
     assert [message.id for message in changed.recall("t", filter=narrowed).messages] == ["m"]
 

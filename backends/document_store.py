@@ -1,0 +1,712 @@
+"""A memory on a document engine: threads and messages as documents, written one by one, found by sorted searches.
+
+There are no transactions: what a call has to do at once is one write of one document where that can be (creating,
+clearing, deleting a thread), and is undone where it cannot (document_writes.py). Documents are read by id as they
+are now; before a search the engine is told to let it see all that was written (CON-1). Semantic recall is in
+document_embeddings.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from ..spec.embedding import embed, snapshot
+from ..spec.errors import (
+    AlreadyExists,
+    ConfigurationError,
+    OwnershipMismatch,
+    ThreadNotFound,
+    Unsupported,
+)
+from ..spec.protocols import Embedder, Runtime
+from ..spec.requests import (
+    Clone,
+    MessageChange,
+    MessageRow,
+    Recall,
+    embeds,
+    parse_clone,
+    parse_create_thread,
+    parse_ids,
+    parse_list_threads,
+    parse_recall,
+    parse_save,
+    parse_update_thread,
+    parse_updates,
+)
+from ..spec.types import (
+    CloneInfo,
+    CloneResult,
+    Content,
+    Hit,
+    Include,
+    IndexDescription,
+    MemoryConfig,
+    Message,
+    MessageFilter,
+    MessageUpdate,
+    NewMessage,
+    OrderBy,
+    RecallResult,
+    Thread,
+    ThreadFilter,
+    ThreadPage,
+)
+from ..spec.values import bounded, copy_message, identifier, instant
+from ..spec.vectors import Vector
+from .document_embeddings import Embeddings, copied
+from .document_filters import Clause, equal, millis, within
+from .document_layout import (
+    EMBEDDING,
+    Names,
+    fresh,
+    live,
+    message_of,
+    message_source,
+    thread_of,
+    thread_source,
+)
+from .document_saves import check, entries, plan
+from .document_search import Slice, read
+from .document_writes import Done, Gone, MessageWrites, Seen, attempts, incarnation
+from .documents import Document, Documents, Json, RequestFailed, Row, Version, Write, digest
+
+T = TypeVar("T")
+
+IN_ORDER = ("created_at", "position")
+"""The order of the messages of one thread (ORD-1)."""
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """What a memory embeds with, and where it keeps the embeddings."""
+
+    embedder: Embedder
+    semantic: Embeddings
+
+
+class DocumentMemory:
+    """One client. Implements protocols.Memory."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        names: Names,
+        runtime: Runtime,
+        options: MemoryConfig,
+        semantic: Embeddings | None,
+    ) -> None:
+        self._documents = documents
+        self._names = names
+        self._runtime = runtime
+        self._options = options
+        self._semantic = semantic
+        self._writes = MessageWrites(documents, names)
+        self._closed = False
+        self._lock = threading.RLock()
+
+    # Threads
+
+    def create_thread(
+        self,
+        *,
+        resource_id: str,
+        id: str | None = None,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        created_at: datetime | None = None,
+    ) -> Thread:
+        """See protocols.Memory."""
+        new = parse_create_thread(resource_id, id, title, metadata, created_at)
+        with self._session():
+            thread_id = self._runtime.new_id() if new.id is None else new.id
+            at = self._now() if new.created_at is None else new.created_at
+            thread = Thread(thread_id, new.resource_id, new.title, new.metadata, at, at)
+            if not self._put_thread(thread_source(thread, fresh(), 0), None):
+                raise AlreadyExists(f"thread {thread_id!r} exists", clause="THR-1")
+            return thread
+
+    def get_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+        if resource_id is not None:
+            identifier(resource_id, "resource_id")
+        with self._session():
+            found = self._thread(thread_id)
+            if found is None or resource_id not in (None, found.source["resource_id"]):
+                return None
+            return thread_of(found.source)
+
+    def update_thread(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
+        """See protocols.Memory."""
+        thread_id, title, changes = parse_update_thread(thread_id, title, metadata)
+
+        def change(found: Document) -> tuple[Json, Thread]:
+            old = thread_of(found.source)
+            new = msgspec.structs.replace(
+                old,
+                title=old.title if title is None else title,
+                metadata=bounded(old.metadata | changes),
+                updated_at=max(old.updated_at, self._now()),
+            )
+            return thread_source(new, incarnation(found), found.source["next_position"]), new
+
+        with self._session():
+            return self._change_thread(thread_id, change, "THR-3")
+
+    def list_threads(
+        self,
+        *,
+        filter: ThreadFilter | None = None,
+        order_by: OrderBy | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+    ) -> ThreadPage:
+        """See protocols.Memory."""
+        asked = parse_list_threads(filter, order_by, page, per_page)
+        clauses = equal(asked.metadata, "tokens")
+        if asked.resource_id is not None:
+            clauses.append({"term": {"resource_id": asked.resource_id}})
+        with self._session():
+            self._documents.refresh(self._names.threads)
+            (found,) = read(
+                self._documents,
+                [
+                    Slice(
+                        index=self._names.threads,
+                        clauses=clauses,
+                        sort=(asked.field, "id"),
+                        ascending=asked.ascending,
+                        offset=asked.page.offset,
+                        limit=asked.page.limit,
+                    )
+                ],
+            )
+        return ThreadPage(
+            threads=tuple(thread_of(row.source) for row in found.rows),
+            total=found.total,
+            page=asked.page.page,
+            per_page=asked.page.per_page,
+            has_more=asked.page.has_more(found.total),
+        )
+
+    def delete_thread(self, thread_id: str) -> bool:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+        with self._session():
+            for _ in attempts():
+                found = self._thread(thread_id)
+                if found is None:
+                    return False
+                (outcome,) = self._documents.write(
+                    self._names.threads, [Write("delete", digest(thread_id), None, found.version)]
+                )
+                if outcome.done:
+                    self._sweep(incarnation(found))
+                    return True
+                if not outcome.conflict:
+                    raise RequestFailed(f"thread {thread_id!r} was not deleted: {outcome.reason}")
+        raise AssertionError
+
+    def clone_thread(
+        self,
+        source_thread_id: str,
+        *,
+        new_thread_id: str | None = None,
+        resource_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_limit: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        message_ids: Sequence[str] | None = None,
+    ) -> CloneResult:
+        """See protocols.Memory."""
+        asked = parse_clone(
+            source_thread_id,
+            new_thread_id=new_thread_id,
+            resource_id=resource_id,
+            title=title,
+            meta=metadata,
+            message_limit=message_limit,
+            start=start,
+            end=end,
+            message_ids=message_ids,
+        )
+        with self._session():
+            return self._clone(asked)
+
+    def _clone(self, asked: Clone) -> CloneResult:
+        thread_id = self._runtime.new_id() if asked.id is None else asked.id
+        origin, taken = self._documents.fetch(
+            [(self._names.threads, digest(asked.source)), (self._names.threads, digest(thread_id))]
+        )
+        if origin is None:
+            raise ThreadNotFound(f"thread {asked.source!r} does not exist", clause="CLN-1")
+        if taken is not None:
+            raise AlreadyExists(f"thread {thread_id!r} exists", clause="CLN-1")
+        source, now = thread_of(origin.source), self._now()
+        rows = self._selected(asked, origin)
+        thread = Thread(
+            id=thread_id,
+            resource_id=source.resource_id if asked.resource_id is None else asked.resource_id,
+            title=f"Clone of {source.title}" if asked.title is None else asked.title,
+            metadata=bounded(source.metadata | asked.metadata),
+            created_at=now,
+            updated_at=now,
+            clone=CloneInfo(source.id, now, rows[-1].source["id"] if rows else None),
+        )
+        born = fresh()
+        cloned: dict[str, Message] = {}
+        sources: dict[str, Json | None] = {}
+        for position, row in enumerate(rows):
+            message = msgspec.structs.replace(
+                message_of(row.source), id=self._runtime.new_id(), thread_id=thread.id, resource_id=thread.resource_id
+            )
+            embedding = row.source.get(EMBEDDING)
+            if embedding is not None:
+                embedding = copied(embedding, snapshot(thread, message))
+            cloned[row.source["id"]] = message
+            sources[message.id] = message_source(message, born, position, embedding)
+        done: dict[str, Done] = {}
+        try:
+            self._create(sources, done)
+            self._runtime.fault("before commit")
+            # Its messages become visible with the thread.
+            if not self._put_thread(thread_source(thread, born, len(rows)), None):
+                raise AlreadyExists(f"thread {thread.id!r} exists", clause="CLN-1")
+        except BaseException:
+            self._writes.undo(done)
+            raise
+        self._runtime.fault("after commit")
+        return CloneResult(thread, tuple(cloned.values()), {old: new.id for old, new in cloned.items()})
+
+    def _selected(self, asked: Clone, origin: Document) -> tuple[Row, ...]:
+        """The messages to be cloned, in order."""
+        clauses: list[Clause] = [{"term": {"incarnation": incarnation(origin)}}, *within(asked.window, "created_at")]
+        if asked.message_ids is not None:
+            clauses.append({"ids": {"values": [digest(each) for each in asked.message_ids]}})
+        self._documents.refresh(self._names.messages)
+        wanted = Slice(self._names.messages, clauses, IN_ORDER, ascending=False, limit=asked.limit)
+        return read(self._documents, [wanted])[0].rows[::-1]
+
+    def _create(self, sources: Mapping[str, Json | None], done: dict[str, Done]) -> None:
+        """Write messages whose ids no message has; AlreadyExists."""
+        taken = self._writes.apply(sources, Seen({}, {}, {}), done)
+        if taken:
+            seen = self._writes.look((), taken)
+            if seen.messages or self._writes.apply({each: sources[each] for each in taken}, seen, done):
+                raise AlreadyExists("a message of the clone's exists", clause="CLN-1")
+
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        """See protocols.Memory."""
+        clauses: list[Clause] = [{"term": {"clone_source": identifier(source_thread_id, "source_thread_id")}}]
+        if resource_id is not None:
+            clauses.append({"term": {"resource_id": identifier(resource_id, "resource_id")}})
+        with self._session():
+            self._documents.refresh(self._names.threads)
+            wanted = Slice(self._names.threads, clauses, ("created_at", "id"), ascending=True)
+            return tuple(thread_of(row.source) for row in read(self._documents, [wanted])[0].rows)
+
+    def _thread(self, thread_id: str) -> Document | None:
+        return self._documents.fetch([(self._names.threads, digest(thread_id))])[0]
+
+    def _put_thread(self, source: Json, seen: Version | None) -> bool:
+        """Create a thread, or replace the version seen; False when somebody else came first."""
+        kind: Literal["create", "index"] = "create" if seen is None else "index"
+        write = Write(kind, digest(source["id"]), source, seen)
+        (outcome,) = self._documents.write(self._names.threads, [write])
+        if not outcome.done and not outcome.conflict:
+            raise RequestFailed(f"thread {source['id']!r} was refused: {outcome.reason}")
+        return outcome.done
+
+    def _change_thread(self, thread_id: str, change: Callable[[Document], tuple[Json | None, T]], clause: str) -> T:
+        """Replace a thread's document by what `change` makes of it, if anything; again when it has changed meanwhile.
+
+        What `change` gives beside. ThreadNotFound.
+        """
+        for _ in attempts():
+            found = self._thread(thread_id)
+            if found is None:
+                raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause=clause)
+            source, result = change(found)
+            if source is None:
+                return result
+            self._runtime.fault("before commit")
+            if self._put_thread(source, found.version):
+                self._runtime.fault("after commit")
+                return result
+        raise AssertionError
+
+    def _sweep(self, gone: str) -> int:
+        """Delete the messages of an incarnation that is no more; how many there were."""
+        return self._documents.delete_matching(self._names.messages, {"term": {"incarnation": gone}})
+
+    # Messages
+
+    def save_messages(
+        self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
+        """See protocols.Memory."""
+        batch = parse_save(messages)
+        on = embeds(self._options, thread_config)
+        with self._session():
+            engine = self._embedder() if on else None
+            return self._whole(lambda done: self._save(batch, engine, done))
+
+    def _save(self, batch: Sequence[MessageRow], engine: Engine | None, done: dict[str, Done]) -> tuple[Message, ...]:
+        now = self._now()
+        vectors: dict[str, Vector] | None = None
+        first: dict[str, int] = {}
+        threads: dict[str, str] = {}
+        saved: dict[str, Message] = {}
+        left = entries(batch)
+        for _ in attempts():
+            seen = self._writes.look((entry.row.thread_id for entry in left), (entry.row.id for entry in left))
+            check(left, seen)
+            if vectors is None:
+                vectors = self._vectors(engine, {row.id: row.content for row in batch})
+            places, touched = plan(left, seen, now)
+            _note(threads, touched, seen)
+            entered = {place.message.thread_id for place in places.values() if place.position is None}
+            counts = Counter(row.thread_id for row in batch if row.thread_id in entered - first.keys())
+            first |= self._writes.reserve(seen.threads, counts)
+            sources: dict[str, Json | None] = {}
+            for each, place in places.items():
+                thread = seen.threads[place.message.thread_id]
+                position = place.position
+                if position is None:
+                    position = first[place.message.thread_id] + place.ordinal
+                embedding = _embedding(engine, vectors.get(each), thread, place.message)
+                sources[each] = message_source(place.message, incarnation(thread), position, embedding)
+                saved[each] = place.message
+            overtaken = self._writes.apply(sources, seen, done)
+            left = [entry for entry in left if entry.row.id in overtaken]
+            if not left:
+                break
+        self._runtime.fault("before commit")
+        self._writes.touch(threads, millis(now), {message.thread_id for message in saved.values()})
+        return tuple(saved[each] for each in dict.fromkeys(row.id for row in batch))
+
+    def update_messages(
+        self, updates: Sequence[MessageUpdate], *, thread_config: MemoryConfig | None = None
+    ) -> tuple[Message, ...]:
+        """See protocols.Memory."""
+        changes = parse_updates(updates)
+        on = embeds(self._options, thread_config)
+        with self._session():
+            engine = self._embedder() if on else None
+            return self._whole(lambda done: self._update(changes, engine, done))
+
+    def _update(
+        self, changes: Sequence[MessageChange], engine: Engine | None, done: dict[str, Done]
+    ) -> tuple[Message, ...]:
+        now = self._now()
+        # A new content or role is indexed anew; other embeddings stay as they are (SEM-4, SEM-5).
+        anew = {change.id for change in changes if change.content is not None or change.role is not None}
+        threads: dict[str, str] = {}
+        updated: dict[str, Message] = {}
+        left = list(dict.fromkeys(change.id for change in changes))
+        for _ in attempts():
+            seen = self._writes.look((), left)
+            changed = {each: message_of(doc.source) for each, doc in seen.messages.items()}
+            for change in changes:
+                if change.id in changed:
+                    message = change.apply(changed[change.id])
+                    bounded(message.metadata)
+                    changed[change.id] = message
+            vectors = self._vectors(engine, {each: changed[each].content for each in changed if each in anew})
+            _note(threads, {message.thread_id for message in changed.values()}, seen)
+            sources: dict[str, Json | None] = {}
+            for each, message in changed.items():
+                old, thread = seen.messages[each], seen.threads[message.thread_id]
+                embedding = old.source.get(EMBEDDING)
+                if each in anew:
+                    embedding = _embedding(engine, vectors.get(each), thread, message)
+                sources[each] = message_source(message, incarnation(thread), old.source["position"], embedding)
+            overtaken = self._writes.apply(sources, seen, done)
+            updated = {each: message for each, message in (updated | changed).items() if each not in overtaken}
+            left = overtaken
+            if not left:
+                break
+        self._runtime.fault("before commit")
+        self._writes.touch(threads, millis(now), threads)
+        named = dict.fromkeys(change.id for change in changes)
+        return tuple(copy_message(updated[each]) for each in named if each in updated)
+
+    def delete_messages(self, ids: Sequence[str]) -> int:
+        """See protocols.Memory."""
+        named = parse_ids(ids)
+        with self._session():
+            return self._whole(lambda done: self._delete(named, done))
+
+    def _delete(self, ids: Sequence[str], done: dict[str, Done]) -> int:
+        now = self._now()
+        threads: dict[str, str] = {}
+        left: Sequence[str] = ids
+        for _ in attempts():
+            seen = self._writes.look((), left)
+            _note(threads, {doc.source["thread_id"] for doc in seen.messages.values()}, seen)
+            left = self._writes.apply(dict.fromkeys(seen.messages), seen, done)
+            if not left:
+                break
+        self._runtime.fault("before commit")
+        self._writes.touch(threads, millis(now), ())
+        return len(done)
+
+    def clear_messages(self, thread_id: str) -> int:
+        """See protocols.Memory."""
+        identifier(thread_id, "thread_id")
+
+        def clear(found: Document) -> tuple[Json | None, str | None]:
+            old = incarnation(found)
+            self._documents.refresh(self._names.messages)
+            if not self._documents.count(self._names.messages, {"term": {"incarnation": old}}):
+                return None, None
+            now = max(found.source["updated_at"], millis(self._now()))
+            return found.source | {"incarnation": fresh(), "updated_at": now}, old
+
+        with self._session():
+            gone = self._change_thread(thread_id, clear, "MSG-5a")
+            return 0 if gone is None else self._sweep(gone)
+
+    # Recall
+
+    def recall(
+        self,
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        vector_search_string: str | None = None,
+        page: int = 0,
+        per_page: int | Literal[False] | None = None,
+        include: Sequence[Include] | None = None,
+        filter: MessageFilter | None = None,
+        order_by: OrderBy | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> RecallResult:
+        """See protocols.Memory."""
+        asked = parse_recall(
+            thread_id,
+            resource_id=resource_id,
+            vector_search_string=vector_search_string,
+            page=page,
+            per_page=per_page,
+            include=include,
+            filter=filter,
+            order_by=order_by,
+            thread_config=thread_config,
+            options=self._options,
+        )
+        with self._session():
+            engine = None if asked.search is None else self._embedder()
+            thread, targets = self._named(asked)
+            _own(asked, thread)
+            query = None
+            if engine is not None and asked.search is not None:
+                query = embed(engine.embedder, [asked.search.text], "query", engine.semantic.index.metric)[0]
+            self._documents.refresh(self._names.messages)
+            hits = [] if engine is None or query is None else self._hits(asked, thread, engine.semantic, query)
+            page_slice = None if thread is None else page_of(asked, thread, self._names)
+            windows = [each for target in targets for each in window_of(*target, self._names)]
+            if asked.search is not None:
+                around = asked.search.before, asked.search.after
+                windows += [each for _, row in hits for each in window_of(row.source, *around, self._names)]
+            answers = read(self._documents, windows if page_slice is None else [page_slice, *windows])
+        rows = {row.source["id"]: row.source for answer in answers for row in answer.rows}
+        rows |= {source["id"]: source for source, _, _ in targets} | {row.source["id"]: row.source for _, row in hits}
+        total = 0 if page_slice is None else answers[0].total
+        return RecallResult(
+            messages=tuple(
+                message_of(source) for source in sorted(rows.values(), key=_rank, reverse=not asked.ascending)
+            ),
+            total=total,
+            page=asked.page.page,
+            per_page=asked.page.per_page,
+            has_more=asked.page.has_more(total),
+            hits=tuple(Hit(row.source["id"], score) for score, row in hits),
+        )
+
+    def _named(self, asked: Recall) -> tuple[Document | None, list[tuple[Json, int, int]]]:
+        """The thread, and each included message that there is with how many to bring before and after (INC-1)."""
+        threads = list(dict.fromkeys([asked.thread_id, *(entry.thread_id for entry in asked.include)]))
+        found = self._documents.fetch(
+            [(self._names.threads, digest(each)) for each in threads]
+            + [(self._names.messages, digest(entry.id)) for entry in asked.include],
+            exclude=(EMBEDDING,),
+        )
+        by_id = dict(zip(threads, found, strict=False))
+        targets: list[tuple[Json, int, int]] = []
+        for entry, message in zip(asked.include, found[len(threads) :], strict=True):
+            if message is None or message.source["thread_id"] != entry.thread_id:
+                continue
+            own = asked.resource_id in (None, message.source["resource_id"])
+            if own and live(message, by_id[entry.thread_id]):
+                targets.append((message.source, entry.before, entry.after))
+        return by_id[asked.thread_id], targets
+
+    def _hits(
+        self, asked: Recall, thread: Document | None, semantic: Embeddings, query: Vector
+    ) -> list[tuple[float, Row]]:
+        """The best candidates, with their scores (SEM-2). One thread is always searched exactly."""
+        wanted = asked.search
+        assert wanted is not None
+        clauses = within(asked.window, "created_at") + equal(asked.metadata, "tokens")
+        if wanted.scope == "thread":
+            if thread is None:
+                return []
+            clauses.append({"term": {"incarnation": incarnation(thread)}})
+            found = semantic.find(query, wanted.top_k, clauses, wanted.filter, exact=True)
+        else:
+            clauses.append({"term": {"resource_id": asked.resource_id}})
+            found = self._alive(
+                lambda more: semantic.find(query, wanted.top_k, clauses + more, wanted.filter, exact=False)
+            )
+        return [hit for hit in found if wanted.threshold is None or hit[0] >= wanted.threshold]
+
+    def _alive(self, find: Callable[[list[Clause]], list[tuple[float, Row]]]) -> list[tuple[float, Row]]:
+        """What is found among messages whose threads are there; those of others are left out, and it is tried again.
+
+        There are others only while a thread is being deleted, or after a writer died.
+        """
+        gone: set[str] = set()
+        while True:
+            found = find([{"bool": {"must_not": [{"terms": {"incarnation": sorted(gone)}}]}}] if gone else [])
+            homes = {row.source["thread_id"]: row.source["incarnation"] for _, row in found}
+            threads = self._documents.fetch([(self._names.threads, digest(each)) for each in homes])
+            there = {incarnation(thread) for thread in threads if thread is not None}
+            dead = {row.source["incarnation"] for _, row in found} - there
+            if not dead:
+                return found
+            gone |= dead
+
+    def semantic_index(self) -> IndexDescription | None:
+        """See protocols.Memory."""
+        with self._session():
+            return None if self._semantic is None else self._semantic.describe()
+
+    # Working memory
+
+    def get_working_memory(self, thread_id: str) -> str | None:
+        """See protocols.Memory."""
+        raise Unsupported("get_working_memory", clause="CAP-1")
+
+    def update_working_memory(self, thread_id: str, value: str) -> None:
+        """See protocols.Memory."""
+        raise Unsupported("update_working_memory", clause="CAP-1")
+
+    def close(self) -> None:
+        """See protocols.Memory."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._documents.close()
+
+    # The client
+
+    @contextmanager
+    def _session(self) -> Generator[None]:
+        with self._lock:
+            if self._closed:
+                raise ConfigurationError("this client is closed", hint="open the namespace again")
+            yield
+
+    def _whole(self, work: Callable[[dict[str, Done]], T]) -> T:
+        """Do work that notes what it has done, which is undone when it fails; again when a thread has gone away."""
+        for _ in attempts():
+            done: dict[str, Done] = {}
+            try:
+                result = work(done)
+            except Gone as gone:
+                self._writes.undo(done, gone.incarnations)
+                continue
+            except BaseException:
+                self._writes.undo(done)
+                raise
+            self._runtime.fault("after commit")
+            return result
+        raise AssertionError
+
+    def _embedder(self) -> Engine:
+        if self._runtime.embedder is None or self._semantic is None:
+            raise ConfigurationError("no vector index and embedder", clause="SEM-1")
+        return Engine(self._runtime.embedder, self._semantic)
+
+    def _vectors(self, engine: Engine | None, contents: Mapping[str, Content]) -> dict[str, Vector]:
+        """The vectors of the messages that have a text, by id; none when nothing is to be embedded."""
+        return {} if engine is None else engine.semantic.embed(engine.embedder, contents)
+
+    def _now(self) -> datetime:
+        return instant(self._runtime.clock(), "the clock")
+
+
+def _note(threads: dict[str, str], touched: Iterable[str], seen: Seen) -> None:
+    """Note the incarnations of threads that a call touches. Gone, when one has changed since it was noted."""
+    for each in touched:
+        now = incarnation(seen.threads[each])
+        if threads.setdefault(each, now) != now:
+            raise Gone({threads[each]})
+
+
+def _embedding(engine: Engine | None, vector: Vector | None, thread: Document, message: Message) -> Json | None:
+    """What is stored beside a message that is indexed; nothing when it has no vector."""
+    if engine is None or vector is None:
+        return None
+    return engine.semantic.source(vector, snapshot(thread_of(thread.source), message))
+
+
+def _own(asked: Recall, thread: Document | None) -> None:
+    """Refuse a request that names a resource which does not own the thread (ORD-6)."""
+    if asked.resource_id is None:
+        return
+    if thread is None:
+        raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="ORD-6")
+    if thread.source["resource_id"] != asked.resource_id:
+        raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="ORD-6")
+
+
+def page_of(asked: Recall, thread: Document, names: Names) -> Slice:
+    """The page of a recall (ORD-3)."""
+    return Slice(
+        index=names.messages,
+        clauses=[
+            {"term": {"incarnation": incarnation(thread)}},
+            *within(asked.window, "created_at"),
+            *equal(asked.metadata, "tokens"),
+        ],
+        sort=IN_ORDER,
+        ascending=asked.ascending,
+        offset=asked.page.offset,
+        limit=asked.page.limit,
+        exclude=(EMBEDDING,),
+    )
+
+
+def window_of(message: Json, before: int, after: int, names: Names) -> list[Slice]:
+    """What stands beside a message, whatever the filters (INC-1): its neighbours on each side that is wanted."""
+    return [
+        Slice(
+            index=names.messages,
+            clauses=[{"term": {"incarnation": message["incarnation"]}}],
+            sort=IN_ORDER,
+            ascending=ascending,
+            limit=count,
+            after=(message["created_at"], message["position"]),
+            exclude=(EMBEDDING,),
+        )
+        for ascending, count in ((False, before), (True, after))
+        if count
+    ]
+
+
+def _rank(message: Json) -> tuple[int, str, int]:
+    """The sort key of messages of several threads (ORD-1)."""
+    return message["created_at"], message["thread_id"], message["position"]

@@ -1,0 +1,68 @@
+"""CON: what one client's call did, the next call of any client sees."""
+
+from __future__ import annotations
+
+from .model import Clause
+
+REPORTS = ("deepset-ai/haystack-core-integrations#2605", "run-llama/llama_index#22286")
+
+CLAUSES = (
+    Clause(
+        id="CON-1",
+        title="visible at once",
+        statement=(
+            "When a call returns, its effect is visible to the next call of any client of the same store: in lists, "
+            "by id, under filters and in counts, and to writes that act on what is there."
+        ),
+        source="decision",
+        level="smoke",
+        clients=2,
+        applies=("visible.memory",),
+        discriminators={
+            "another client lists after a save": "visible.listing",
+            "another client lists under a filter": "visible.filtered",
+            "another client reads what was updated": "visible.updated",
+            "another client reads after a deletion": "visible.deleted",
+            "another client gets a thread that was written": "visible.thread",
+            "another client lists threads after a write": "visible.threads",
+            "another client changes or deletes what was just saved": "visible.memory.written",
+        },
+        reports=REPORTS,
+    ),
+    Clause(
+        id="CON-1a",
+        title="found at once",
+        statement="The next semantic recall of any client finds what was embedded, and nothing that was deleted.",
+        source="decision",
+        level="smoke",
+        clients=2,
+        requires="semantic_recall",
+        applies=("visible.search",),
+        discriminators={
+            "another client searches for what was just saved": "visible.search.new",
+            "another client searches after a deletion": "visible.search.gone",
+        },
+        reports=REPORTS,
+    ),
+    Clause(
+        id="CON-1b",
+        title="indices at once",
+        statement=(
+            "The next call of any client on an index sees what was upserted, updated and deleted: queries, rows by "
+            "id, and deletions by filter."
+        ),
+        source="decision",
+        level="smoke",
+        clients=2,
+        requires="vectors",
+        applies=("visible.index",),
+        discriminators={
+            "another client queries": "visible.query",
+            "another client gets rows": "visible.vectors",
+            "another client looks after an upsert or update": "visible.index.new",
+            "another client looks after a deletion": "visible.index.gone",
+            "another client deletes by filter what was just upserted": "visible.delete_by_filter",
+        },
+        reports=REPORTS,
+    ),
+)
