@@ -179,7 +179,9 @@ class TextIndex:
 
     def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
         """See protocols.VectorIndex."""
-        found = {item.id: item for item in self._find(name).collection.get(ids)}
+        index = self._find(name)
+        # Some refuse to look for nothing; every observation would end there.
+        found = {item.id: item for item in index.collection.get(ids)} if ids else {}
         return tuple(
             VectorRow(id, tuple(np.array(vector_of(found[id].text), np.float32).tolist()), found[id].metadata)
             for id in dict.fromkeys(ids)
