@@ -36,7 +36,7 @@ const CAPABILITIES = {
   inmemory: { durable: false, clone: true },
   libsql: { ...VECTORS, metrics: ['cosine'], clone: true },
   pg: { ...VECTORS, index_types: ['ivfflat', 'hnsw', 'flat'], clone: true },
-  duckdb: { ...VECTORS, index_types: ['flat'], storage: false },
+  duckdb: { ...VECTORS, index_types: ['flat'], storage: false, other_processes: false },
   elasticsearch: { ...VECTORS, storage: false },
   opensearch: { ...VECTORS, storage: false },
 };
@@ -73,7 +73,7 @@ const open = {
     vector: (url, namespace) => new mastra.ElasticSearchVector({ id: namespace, url }),
   },
   opensearch: {
-    vector: (url, namespace) => new mastra.OpenSearchVector({ id: namespace, url }),
+    vector: (url, namespace) => new mastra.OpenSearchVector({ id: namespace, node: url }),
   },
 }[engine];
 
