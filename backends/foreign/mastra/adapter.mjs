@@ -387,14 +387,14 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
       const batch = [];
       for (const message of Array.isArray(messages) ? messages : []) {
         const { thread_id: threadId, metadata } = message ?? {};
-        // Mastra wants every message's resource; absent, it is the thread's.
+        // Mastra wants every message's resource; absent, it is the thread's, and of an unknown thread somebody's.
         if (!owners.has(threadId)) owners.set(threadId, await owner(threadId));
         const content = contentTo(message?.content);
         if (metadata != null && content && typeof content === 'object') content.metadata = metadata;
         batch.push({
           id: message?.id,
           threadId,
-          resourceId: message?.resource_id ?? owners.get(threadId),
+          resourceId: message?.resource_id ?? owners.get(threadId) ?? 'nobody',
           role: message?.role,
           content,
           createdAt: message?.created_at ?? runtime.now(),
@@ -589,7 +589,8 @@ async function openIndex({ url, namespace }) {
       if (!Array.isArray(ids) || !ids.length) return [];
       const rows = new Map((await stored(vector, to(name), ids)).map(row => [row[0], row]));
       const found = [...new Set(ids)].filter(id => rows.has(id)).map(id => rows.get(id));
-      return found.map(([id, components, metadata]) => ({ id, vector: components, metadata }));
+      // Engines print float32 in as few digits as tell it from its neighbours.
+      return found.map(([id, components, metadata]) => ({ id, vector: Array.from(components, Math.fround), metadata }));
     },
     async update_vector({ name, id, vector: components, metadata }) {
       const update = { vector: absent(components), metadata: absent(metadata) };
@@ -621,7 +622,7 @@ async function openIndex({ url, namespace }) {
 const WORDS = [
   [/No thread found|[Tt]hread .*not found/, 'thread_not_found'],
   [/is for resource with id|does not belong to resource/, 'ownership_mismatch'],
-  [/no such table|relation "[^"]*" does not exist|[Ii]ndex .*(not found|does not exist)|Table .* (not found|does not exist)/, 'index_not_found'],
+  [/no such table|relation "[^"]*" does not exist|[Ii]ndex .*(not found|does not exist)|[Tt]able .* (not found|does not exist)/, 'index_not_found'],
   [/index_not_found_exception|no such index/, 'index_not_found'],
   [/already exists/, 'already_exists'],
   [/requires (a vector store|an embedder)|no resourceId was provided/, 'configuration_error'],
@@ -643,7 +644,7 @@ function named(error, call) {
   if (/Cannot read|is not a function|is not iterable|Cannot convert/.test(message)) return { ...told(error), message };
   const [, code] = WORDS.find(([words]) => words.test(message)) ?? [];
   if (code) return { code: call === 'create_index' && code === 'invalid_vector' ? 'invalid_request' : code, message };
-  const users = causes.some(each => each.category === 'USER') || /\b(must be|[Ii]nvalid|required|too large)\b/.test(message);
+  const users = causes.some(each => each.category === 'USER') || /\b(must be|[Ii]nvalid|required|too large|No updates)\b/.test(message);
   return users ? { code: 'invalid_request', message } : { ...told(error), message };
 }
 
