@@ -137,4 +137,8 @@ class _Settled:
         method = getattr(self._client, name)
         if not callable(method):
             return method
-        return lambda *arguments, **options: self._loop.settle(method(*arguments, **options))
+
+        def settled(*arguments: Any, **options: Any) -> Any:
+            return self._loop.settle(method(*arguments, **options))
+
+        return settled

@@ -57,7 +57,7 @@ class Conformance:
     """The verdicts of a pytest session, by store. Each store's programs run once, for all the clauses selected."""
 
     def __init__(self, *, level: str, seed: int, known: Path, known_given: bool, cases: Path) -> None:
-        self._level = _level(level)
+        self._level: Level = _level(level)
         self._seed = seed
         self._known = known
         self._known_given = known_given

@@ -58,23 +58,27 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Which clauses were selected decides which programs run."""
     for item in session.items:
         if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) and item.originalname == TEST:
-            _conformance(session.config).select(_key(item), item.callspec.params["memassay_clause"])
+            _conformance(session.config).select(_key(item), _clause(item))
 
 
 def _key(item: pytest.Function) -> str:
     """The store of a test: its module, and the fixture's parameter if it has one."""
-    clause = item.callspec.params["memassay_clause"]
-    return f"{cast(pytest.Module, item.parent).nodeid}[{item.callspec.id.replace(clause, '').strip('-')}]"
+    store = item.callspec.id.replace(_clause(item), "").strip("-")
+    return f"{cast(pytest.Module, item.parent).nodeid}[{store}]"
+
+
+def _clause(item: pytest.Function) -> str:
+    return cast(str, item.callspec.params["memassay_clause"])
 
 
 def _conformance(config: pytest.Config) -> Conformance:
     if CONFORMANCE not in config.stash:
         from .conformance import Conformance
 
-        known = config.getoption("--memassay-known")
+        known = cast("str | None", config.getoption("--memassay-known"))
         config.stash[CONFORMANCE] = Conformance(
-            level=config.getoption("--memassay-level"),
-            seed=config.getoption("--memassay-seed"),
+            level=str(config.getoption("--memassay-level")),
+            seed=cast(int, config.getoption("--memassay-seed")),
             known=config.rootpath / "memassay.toml" if known is None else Path(known),
             known_given=known is not None,
             cases=config.rootpath / ".memassay" / "cases",

@@ -4,6 +4,9 @@ The stores named here are those that `pip install memassay[foreign]` brings: `la
 `langchain:chroma`, `langchain:pgvector`.
 """
 
+# The packages are in no environment in which types are checked.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import importlib

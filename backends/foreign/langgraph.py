@@ -4,6 +4,9 @@ A vector's metadata are the fields of the value, beside the text that is embedde
 A factory takes the store's index configuration ({dims, embed, fields}) and a URL, and returns a BaseStore.
 """
 
+# The packages are in no environment in which types are checked.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import importlib
