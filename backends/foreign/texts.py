@@ -84,8 +84,8 @@ class Opener:
 
 
 def vector_of(text: str) -> list[float]:
-    """The vector that a text stands for."""
-    return cast("list[float]", json.loads(text))
+    """The vector that a text stands for; its numbers are floats, as an embedder's are."""
+    return cast("list[float]", json.loads(text, parse_int=float))
 
 
 @dataclass

@@ -30,7 +30,7 @@ def main(way: str) -> None:
     if way == "stillborn":
         sys.stderr.write("cannot find module acme\n")
         sys.exit(3)
-    introduction = {"protocol": 2 if way == "tomorrow" else 1, "version": "acme 1", "capabilities": {}}
+    introduction: dict[str, Any] = {"protocol": 2 if way == "tomorrow" else 1, "version": "acme 1", "capabilities": {}}
     if way == "boaster":
         introduction["capabilities"] = {"teleport": True, "clone": "yes"}
     answer(hello, introduction)

@@ -57,7 +57,11 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(monkeypatch: 
 
 def test_an_installation_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(packages, "folder", lambda: tmp_path / "mastra" / "pins")
-    monkeypatch.setattr(packages.shutil, "which", lambda name: None if name == "npm" else sys.executable)
+
+    def which(name: str) -> str | None:
+        return None if name == "npm" else sys.executable
+
+    monkeypatch.setattr(packages.shutil, "which", which)
     with pytest.raises(packages.InstallFailed, match="no npm"):
         packages.install()
     assert [path.name for path in (tmp_path / "mastra").iterdir()] == ["lock"]
