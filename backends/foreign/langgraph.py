@@ -93,7 +93,8 @@ def inmemory() -> Opener:
 
 
 def postgres() -> Opener:
-    """PostgresStore: one table of vectors a database, so that all indices have the first one's dimension."""
+    """PostgresStore. It has one table of vectors, of one dimension: each dimension gets a schema of its own."""
+    import psycopg
     from langgraph.store.postgres import PostgresStore
     from langgraph.store.postgres.base import ANNIndexConfig
 
@@ -106,8 +107,12 @@ def postgres() -> Opener:
         key = url, config["dims"]
         if key not in opened:
             flat: ANNIndexConfig = {"kind": "flat"}
+            schema = f"memassay_langgraph_{config['dims']}"
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")  # pyright: ignore
             found: Any = PostgresStore.from_conn_string(
-                url,
+                f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{schema},public",
                 index={**config, "ann_index_config": flat},  # pyright: ignore
             )
             store = stack.enter_context(found)
