@@ -57,6 +57,8 @@ def main(way: str) -> None:
                 sys.stderr.write("out of memory\n")
                 sys.stderr.flush()
                 os.abort()
+            case "fragile" if request["call"] == "list_threads":
+                answer(request, {"threads": [], "total": 0, "page": 0, "per_page": False, "has_more": False})
             case "deaf":
                 os.close(1)
                 sys.stdin.read()
