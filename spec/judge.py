@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from . import judge_vectors
 from . import program as ops
 from .capabilities import Capabilities
 from .compare import same
