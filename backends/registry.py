@@ -1,4 +1,4 @@
-"""Finding a backend by name: an entry point of `memassay.backends`, `module:Factory`, or two joined by `+`."""
+"""Finding a backend by name: a registered one, `module:Factory`, `STORE+INDEX`, or a driver's (`bridge:COMMAND`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from ..spec.protocols import Backend
 
 GROUP = "memassay.backends"
 
+DRIVERS = {
+    "bridge": ".foreign.bridge:from_command",
+    "langchain": ".foreign.langchain:from_factory",
+    "langgraph": ".foreign.langgraph:from_factory",
+}
+"""Prefixes of names that a function makes a backend of, given the name and what follows the prefix."""
 CALLS = ("capabilities", "version", "open_memory", "drop_namespace")
 """What every backend can be asked for."""
 
@@ -38,7 +44,19 @@ def find(name: str) -> Backend:
     """A backend by registered name, or by `module:Factory` (a class or function that takes no argument).
 
     `STORE+INDEX` keeps messages in the one and their embeddings, and other vectors, in the other.
+    `bridge:COMMAND` runs an adapter in any language; the other DRIVERS take somebody else's store by module:factory.
     """
+    driver, colon, rest = name.partition(":")
+    if colon and driver in DRIVERS:
+        module, function = DRIVERS[driver].split(":")
+        try:
+            found = importlib.import_module(module, __package__)
+            return cast(Backend, getattr(found, function)(name, rest))
+        except ModuleNotFoundError as error:
+            raise UnknownBackend(
+                f"{name!r} needs the module {error.name!r}, which is not installed",
+                hint="pip install 'memassay[foreign]'",
+            ) from None
     if "+" in name:
         return _join(*name.split("+", 1))
     if ":" in name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,8 +32,14 @@ DRAWS, ADDED = 40, 8
 LEAST, SHARE = 8, 0.065
 """How often a discriminator is met in a complete corpus: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
 
+LEAST_OF_FEW, SHARE_OF_FEW = 6, 0.055
+"""The same where so many programs were asked for: less of a margin, for more clauses."""
+
 CASE = "case"
 """The scenario of programs that come from case files."""
+
+SHARED = 0.5
+"""Of a corpus whose size was asked for: what is the scenarios' for sure. The rest completes it, or is theirs too."""
 
 ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
@@ -75,8 +82,9 @@ def build(
 ) -> Corpus:
     """The corpus of a seed. Same seed and same memassay, Hypothesis and Python: same programs.
 
-    total scales the scenarios' shares. Without it the shares are completed by programs that meet whatever
-    discriminator chance has left rare.
+    The scenarios' shares are completed by programs that meet whatever discriminator chance has left rare. With
+    `total` there are so many programs, as far as there are different ones; completing them goes first, so that as
+    few clauses as possible are vacuous.
     """
     shares = scale({name: scenario.share[level] for name, scenario in scenarios.items()}, total)
     expected = sum(shares.values())
@@ -96,8 +104,12 @@ def build(
         surveyed_.append(Entry(program, digest, scenario, survey(program)))
         progress("surveying", len(surveyed_), len(different))
     entries = tuple(surveyed_)
-    if total is None:
-        entries = (*entries, *_completed(entries, level, seed_, scenarios))
+    sure = entries if total is None else entries[: math.ceil(SHARED * total)]
+    room = MAX_PROGRAMS if total is None else total - len(sure)
+    least = (LEAST, SHARE) if total is None else (LEAST_OF_FEW, SHARE_OF_FEW)
+    completing = _completed(sure, entries, room, least, level, seed_, scenarios)
+    others = [entry for entry in entries[len(sure) :] if entry.hash not in {added.hash for added in completing}]
+    entries = (*sure, *_spread(completing, others[: room - len(completing)]))
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
     return Corpus(
         entries,
@@ -116,36 +128,53 @@ def with_cases(corpus: Corpus, programs: Iterable[Program]) -> Corpus:
 
 
 def _completed(
-    entries: Sequence[Entry], level: Level, seed_: int, scenarios: Mapping[str, Scenario]
+    sure: Sequence[Entry],
+    drawn_: Sequence[Entry],
+    room: int,
+    least: tuple[int, float],
+    level: Level,
+    seed_: int,
+    scenarios: Mapping[str, Scenario],
 ) -> tuple[Entry, ...]:
-    """Programs to add, so that each discriminator is met well above what a verdict needs (verdicts.vacuous).
+    """At most `room` programs to add to those that are sure, so that each discriminator is met well above what a
+    verdict needs (verdicts.vacuous).
 
     They are drawn from the scenario that meets the discriminator most often, and only those kept that do.
     """
-    known = {entry.hash: entry for entry in entries}
+    known = {entry.hash: entry for entry in sure}
     for number in range(COMPLETIONS):
-        rare = [fact for clause in select(level) for fact in _rare(clause, known.values())]
+        rare = {fact: many for clause in select(level) for fact, many in _rare(clause, known.values(), *least)}
         if not rare:
             break
-        for fact in dict.fromkeys(rare):
-            shown = Counter(entry.scenario for entry in known.values() if fact in entry.facts)
+        for fact, many in rare.items():
+            shown = Counter(entry.scenario for entry in (*drawn_, *known.values()) if fact in entry.facts)
             if not shown:
                 continue
             name = max(shown, key=lambda name: shown[name] / scenarios[name].share[level])
             drawn = generate(scenarios[name].strategy, DRAWS, derive(seed_, f"{name}/{fact}/{number}"))
             fresh = {program.hash: program for program in drawn if program.hash not in known}
-            found = [Entry(program, digest, name, survey(program)) for digest, program in fresh.items()]
-            known |= {entry.hash: entry for entry in [entry for entry in found if fact in entry.facts][:ADDED]}
-    return tuple(known.values())[len(entries) :]
+            wanted = min(many, ADDED, len(sure) + room - len(known))
+            # One by one, as surveying takes long where programs are long.
+            found = (Entry(program, digest, name, survey(program)) for digest, program in fresh.items())
+            meeting = (entry for entry in found if fact in entry.facts)
+            known |= {entry.hash: entry for entry in itertools.islice(meeting, wanted)}
+    return tuple(known.values())[len(sure) :]
 
 
-def _rare(clause: Clause, entries: Iterable[Entry]) -> Iterator[str]:
-    """The clause's discriminators that are met, but not often enough."""
+def _rare(clause: Clause, entries: Iterable[Entry], least: int, share: float) -> Iterator[tuple[str, int]]:
+    """The clause's discriminators and variants that are not met often enough, and how many programs are lacking."""
     applicable = [entry.facts for entry in entries if not entry.facts.isdisjoint(clause.applies)]
-    for fact in clause.discriminators.values():
+    for fact in (*clause.discriminators.values(), *clause.variants):
         met = sum(fact in facts for facts in applicable)
-        if 0 < met < max(LEAST, SHARE * len(applicable)):
-            yield fact
+        wanted = least if fact in clause.variants else max(least, math.ceil(share * len(applicable)))
+        if met < wanted:
+            yield fact, wanted - met
+
+
+def _spread(some: Sequence[Entry], others: Sequence[Entry]) -> list[Entry]:
+    """Both, each evenly over the whole."""
+    placed = [((place + 1) / len(part), entry) for part in (some, others) for place, entry in enumerate(part)]
+    return [entry for _, entry in sorted(placed, key=lambda item: item[0])]
 
 
 def distinct(

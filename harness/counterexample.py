@@ -17,7 +17,7 @@ from .artefact import RERUNS, Case, Finding, Found
 from .engine import Engine, Namespaces
 from .evidence import side_by_side
 from .execution import TIME_OUT, Execution, execute, execute_in
-from .programs import cut
+from .programs import cut, openable
 from .shrink import MAX_RUNS, shrink
 
 LONG = 30
@@ -160,6 +160,8 @@ class Settler:
             return self._match(execute(self._engine, namespace, program, self._time_limit), wanted)
 
     def _leased(self, program: Program, wanted: Divergence) -> Sighting | None:
+        if not openable(program):
+            return None
         limit = min(self._time_limit, self._limits.seconds)
         return self._match(execute_in(self._namespaces, self._engine, program, limit), wanted)
 

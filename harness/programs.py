@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ..spec.errors import InvalidFilter, InvalidRequest
 from ..spec.forms import FormError
-from ..spec.program import Operation, Program, Together
+from ..spec.program import Operation, Program, Together, config
+from ..spec.requests import parse_config
 
 
 def check_forms(program: Program) -> None:
@@ -18,6 +20,15 @@ def check_forms(program: Program) -> None:
             list(operation.threads())
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FormError(f"{operation.name}: {error}") from error
+
+
+def openable(program: Program) -> bool:
+    """Whether the specification has a store with the program's options."""
+    try:
+        parse_config(config(program.options), "options")
+    except (InvalidRequest, InvalidFilter):
+        return False
+    return True
 
 
 def calls(program: Program) -> Iterator[Operation]:

@@ -87,6 +87,8 @@ def of_clause(
         return result("unsupported", "needs the capability " + " and ".join(clause.needs))
     if not_run:
         return result("not-run", not_run)
+    if not capabilities.storage and clause.requires is None and not counts.applicable:
+        return result("unsupported", "needs the capability storage")
     reason = vacuous(counts)
     return result("vacuous", reason) if reason else result("pass")
 

@@ -31,6 +31,9 @@ INDENT = "    "
 WIDE = 120
 """Columns beyond which the matrix does not fill the terminal."""
 
+NAME = 24
+"""Columns of the matrix that a backend's name may take before it is folded."""
+
 
 def matrix(result: Result, console: Console) -> None:
     """Clauses by backend, grouped by family; clauses that nobody asked for are left out."""
@@ -38,7 +41,7 @@ def matrix(result: Result, console: Console) -> None:
     table.add_column("", no_wrap=True)
     table.add_column("", no_wrap=True, ratio=1, overflow="ellipsis")
     for backend in result.backends:
-        table.add_column(backend.name, no_wrap=True)
+        table.add_column(backend.name, max_width=NAME, overflow="fold")
     for family, clauses in groupby(counted(result, result.backends), key=lambda clause: clause.partition("-")[0]):
         table.add_row("", Text(FAMILIES.get(family, family), style="bold"))
         for clause in clauses:
@@ -66,7 +69,8 @@ def failures(result: Result, console: Console, cases: str) -> None:
                     Text.assemble(
                         (f"{finding.verdict.upper()}  ", STYLES[finding.verdict]),
                         (f"{finding.case.signature.clause} on {backend.name}", "bold"),
-                    )
+                    ),
+                    soft_wrap=True,
                 )
                 for line in lines(finding, cases):
                     console.print(Text(INDENT + line if line else ""), soft_wrap=True)

@@ -133,7 +133,7 @@ class _Survey:
                 if not candidates.exact:
                     self.approximate[name] = self.approximate.get(name, 0) + 1
                     if self.approximate[name] >= RECALL_QUERIES:
-                        self.facts.add("recall.measured")
+                        self.facts |= {"recall.measured", f"recall.{self.index.describe_index(name).config.type}"}
             case ops.ListClones() if self.synced and isinstance(outcome, Returned):
                 self.facts.add("clones.listed" if outcome.value else "clones.none")
             case ops.Operation() if operation.target == "index" and operation.role == "write":

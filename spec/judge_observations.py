@@ -11,7 +11,7 @@ from . import judge_vectors
 from .compare import equal
 from .divergence import Divergence
 from .facts import ENGINE_WINDOW
-from .interpreter import Outcome, Returned, Snapshot
+from .interpreter import Outcome, Refused, Returned, Snapshot
 from .judge_errors import Errors
 from .judge_known import EVENT_CLAUSE, Known, deviation
 from .judge_texts import confusion
@@ -30,7 +30,10 @@ class Observations:
 
     def observation(self, index: int, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
         """What is wrong with what the store shows; the model is set to it."""
-        assert isinstance(expected, Returned)
+        if not isinstance(expected, Returned):  # opening it as the program wants it is to be refused
+            if not isinstance(got, Refused) or got.code != cast(Refused, expected).code:
+                yield deviation("CAP-1", "error", "observe", index, expected, got)
+            return
         if not isinstance(got, Returned):
             clause = self.errors.unobservable(cast(Snapshot, expected.value), got)
             yield deviation(clause, "error", "observe", index, expected, got)

@@ -34,7 +34,10 @@ ARROWS = {
 }
 """What each component may import: whole components, or single modules."""
 
-COMPOSITION = {f"harness.{name}": {"reports"} for name in ("cli", "command_mutants", "command_diff", "command_shrink")}
+COMPOSITION = {
+    f"harness.{name}": {"reports"}
+    for name in ("cli", "command_mutants", "command_diff", "command_shrink", "conformance")
+}
 """Modules that put components together, and what else they may import."""
 
 IO_MODULES = {

@@ -18,6 +18,8 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     applies: facts (facts.py) any of which makes a program exercise the clause.
     discriminators: what a program must contain for the clause to be put to the test, in words → the
     fact that shows it. A clause whose discriminators are met too rarely is vacuous, not passed.
+    variants: facts that a corpus meets often enough too, so that an engine that can do only one of them is not left
+    with too few programs.
     requires: the capability without which the clause is `unsupported`.
     clients: how many clients of a namespace it takes; several need the capability concurrent_clients.
     """
@@ -31,6 +33,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "core"
     requires: str | None = None
     clients: int = 1
+    variants: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
 
     @property

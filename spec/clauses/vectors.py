@@ -209,6 +209,7 @@ CLAUSES = (
         requires="approximate",
         applies=("recall.measured",),
         discriminators={"200 approximate queries of one index": "recall.measured"},
+        variants=("recall.hnsw", "recall.ivfflat"),
         reports=("pgvector/pgvector#671",),
     ),
 )

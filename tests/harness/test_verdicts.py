@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from memassay.harness import verdicts
 from memassay.harness.artefact import Case, Finding, Found, Verdict
@@ -80,6 +81,14 @@ def test_the_gravest_finding_is_the_verdict(found: list[Verdict], verdict: Verdi
 
 def test_without_the_capability_a_clause_is_unsupported() -> None:
     assert verdicts.of_clause(CLAUSE, counts(100, 50), [], Capabilities()).verdict == "unsupported"
+
+
+def test_what_no_program_asks_of_an_index_alone_is_unsupported() -> None:
+    of_messages = msgspec.structs.replace(CLAUSE, requires=None)
+    index = Capabilities(storage=False, vectors=True, index_types=("flat",))
+    judged = verdicts.of_clause(of_messages, counts(0, 0), [], index)
+    assert (judged.verdict, judged.reason) == ("unsupported", "needs the capability storage")
+    assert verdicts.of_clause(of_messages, counts(3, 0), [], index).verdict == "vacuous"
 
 
 def test_not_run_says_why() -> None:
