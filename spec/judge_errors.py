@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import msgspec
 
 from . import judge_vectors
@@ -103,6 +105,10 @@ class Errors:
 
 
 def _large(operation: ops.Operation) -> bool:
-    """Whether a call creates an index of so many dimensions that engines begin to refuse (VEC-1a)."""
+    """Whether a call is about so many dimensions that engines begin to refuse (VEC-1a): a new index, or its vectors."""
+    if isinstance(operation, ops.UpsertVectors):
+        rows: object = operation.arguments()["vectors"]
+        vectors = [getattr(row, "vector", ()) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
+        return any(isinstance(vector, list | tuple) and len(cast("list[Any]", vector)) >= LARGE for vector in vectors)
     dimension = operation.given().get("dimension")
     return isinstance(dimension, int) and dimension >= LARGE
