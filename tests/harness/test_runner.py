@@ -189,14 +189,14 @@ def test_an_engine_that_dies_has_its_exit_code(hold: Hold) -> None:
 
 
 def test_an_engine_that_dies_says_which_call_was_in_flight(hold: Hold) -> None:
-    assert (
-        f"in flight was recall, operation 4 of program {PROGRAMS[0].hash}" in only(hold(fakes.Dying(), PROGRAMS)).error
-    )
+    error = only(hold(fakes.Dying(), PROGRAMS)).error
+    assert "in flight was recall(" in error
+    assert f"(program {PROGRAMS[0].hash}, operation 4)" in error
 
 
 def test_an_engine_that_dies_between_programs_says_which_was_next(hold: Hold) -> None:
     programs = [page(2, i) for i in range(5)]
-    assert f"next was program {programs[3].hash}" in only(hold(fakes.Cluttered(), programs)).error
+    assert f"program {programs[3].hash} was to be next" in only(hold(fakes.Cluttered(), programs)).error
 
 
 def test_an_engine_that_does_not_start_has_its_exit_code(hold: Hold) -> None:
@@ -357,7 +357,7 @@ def test_the_same_run_gives_the_same_cases(hold: Hold) -> None:
 
 def test_a_program_that_derails_puts_no_other_clause_to_the_test(hold: Hold) -> None:
     result = only(hold(fakes.Unopenable(), [page(2, i) for i in range(9)], clauses=["ORD-3"]))
-    assert (result.clauses["ORD-3"].verdict, result.clauses["ORD-3"].applicable) == ("vacuous", 0)
+    assert (result.clauses["ORD-3"].verdict, result.clauses["ORD-3"].applicable) == ("not-run", 0)
 
 
 def test_a_store_that_exits_is_an_error(hold: Hold) -> None:

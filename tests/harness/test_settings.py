@@ -101,7 +101,7 @@ def test_a_variable_names_backend_and_kind() -> None:
 def test_the_file_in_the_current_directory_counts(memassay: Cli, tmp_path: Path) -> None:
     written(tmp_path, f'[urls]\nlibsql = "{tmp_path}/mine.db"\n')
     done = memassay("verify", "libsql", *FEW)
-    assert f"(url: {tmp_path}/mine.db)" in done.stdout
+    assert f"(url: {tmp_path}/mine.db" in done.stdout
 
 
 def test_a_slip_in_the_file_is_a_usage_error(memassay: Cli, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_slip_in_the_file_is_a_usage_error(memassay: Cli, tmp_path: Path) -> N
     done = memassay("verify", "reference", *FEW)
     assert (done.returncode, done.stderr) == (
         2,
-        "memassay: memassay.toml has an unknown table 'engines' (it may have [urls], [images], [homes])\n",
+        "memassay: memassay.toml has an unknown table 'engines' (it may have [urls], [images], [homes], [cases], [known])\n",
     )
 
 
