@@ -66,8 +66,10 @@ def shipped() -> dict[str, str]:
                 paths[f"{package.replace('.', '/')}/{inside}"] = path.relative_to(ROOT).as_posix()
     data: dict[str, list[str]] = SETTINGS["tool"]["setuptools"]["package-data"]
     for package, patterns in data.items():
-        for path in (path for pattern in patterns for path in (ROOT / folders[package]).glob(pattern)):
-            inside = path.relative_to(ROOT / folders[package]).as_posix()
+        known = max((name for name in folders if f"{package}.".startswith(f"{name}.")), key=len)
+        folder = ROOT / folders[known] / package.removeprefix(known).replace(".", "/").strip("/")
+        for path in (path for pattern in patterns for path in folder.glob(pattern)):
+            inside = path.relative_to(folder).as_posix()
             paths[f"{package.replace('.', '/')}/{inside}"] = path.relative_to(ROOT).as_posix()
     return paths
 

@@ -109,7 +109,8 @@ def test_a_slip_in_the_file_is_a_usage_error(memassay: Cli, tmp_path: Path) -> N
     done = memassay("verify", "reference", *FEW)
     assert (done.returncode, done.stderr) == (
         2,
-        "memassay: memassay.toml has an unknown table 'engines' (it may have [urls], [images], [homes], [cases], [known])\n",
+        "memassay: memassay.toml has an unknown table 'engines'"
+        " (it may have [urls], [images], [homes], [cases], [known])\n",
     )
 
 
