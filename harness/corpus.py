@@ -148,12 +148,12 @@ def _completed(
             break
         for fact, many in rare.items():
             shown = Counter(entry.scenario for entry in (*drawn_, *known.values()) if fact in entry.facts)
-            if not shown:
+            wanted = min(many, ADDED, len(sure) + room - len(known))
+            if not shown or wanted == 0:
                 continue
             name = max(shown, key=lambda name: shown[name] / scenarios[name].share[level])
             drawn = generate(scenarios[name].strategy, DRAWS, derive(seed_, f"{name}/{fact}/{number}"))
             fresh = {program.hash: program for program in drawn if program.hash not in known}
-            wanted = min(many, ADDED, len(sure) + room - len(known))
             # One by one, as surveying takes long where programs are long.
             found = (Entry(program, digest, name, survey(program)) for digest, program in fresh.items())
             meeting = (entry for entry in found if fact in entry.facts)
