@@ -55,7 +55,10 @@ def test_without_a_daemon_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_daemon_that_is_gone_at_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Container, "missing", lambda self: None)
+    def missing(self: Container) -> None:
+        return None
+
+    monkeypatch.setattr(Container, "missing", missing)
     monkeypatch.setattr(containers, "remove_stale", lambda: "")
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     with pytest.raises(EngineUnavailable, match="the container cannot be removed"), postgres.CONTAINER.start(None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -162,8 +163,20 @@ def test_a_large_value_is_kept_small(name: str) -> None:
     assert size(side_by_side(None, LARGE[name])[1]) < 210_000
 
 
-@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: {"a": [text]}, lambda text: [[0, text]]])
-def test_long_texts_differ_after_the_cut(wrap: Any) -> None:
+def alone(text: str) -> Any:
+    return text
+
+
+def in_an_object(text: str) -> Any:
+    return {"a": [text]}
+
+
+def in_a_list(text: str) -> Any:
+    return [[0, text]]
+
+
+@pytest.mark.parametrize("wrap", [alone, in_an_object, in_a_list])
+def test_long_texts_differ_after_the_cut(wrap: Callable[[str], Any]) -> None:
     expected, got = side_by_side(wrap(LONG), wrap(LONG.replace("y", "z")))
     assert (expected != got, "y" in str(expected), "z" in str(got)) == (True, True, True)
 

@@ -133,18 +133,23 @@ def test_secrets_are_hidden_in_nested_values() -> None:
 # What backends tell
 
 
+def answer(told: Any) -> Any:
+    """What is told, or what a function tells."""
+    return told() if callable(told) else told
+
+
 class Telling(fakes.Correct):
     """Tells this of itself."""
 
     def __init__(self, version: Any = "1", capabilities: Any = None) -> None:
         super().__init__()
-        self.told = version, capabilities
+        self.told: tuple[Any, Any] = version, capabilities
 
     def version(self, url: str) -> str:
-        return self.told[0]() if callable(self.told[0]) else self.told[0]
+        return answer(self.told[0])
 
     def capabilities(self, url: str) -> Capabilities:
-        return self.told[1]() if callable(self.told[1]) else self.told[1]
+        return answer(self.told[1])
 
 
 def fail() -> Any:

@@ -31,7 +31,7 @@ from memassay.spec.reference import ModelNamespace
 from memassay.spec.reference_index import MODEL_CAPABILITIES
 from memassay.spec.types import MemoryConfig
 
-FEW = ("--level", "smoke", "--examples", "250", "--jobs", "1")
+FEW = ("--level", "smoke", "--examples", "400", "--jobs", "1")
 T = TypeVar("T")
 LAID = 110
 """Mutants that can be laid over an engine, at least."""

@@ -58,7 +58,7 @@ def on_fake(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: f
 
     (tmp_path / f"{FAKES}.py").write_text(FAKE)
     monkeypatch.setenv("MEMASSAY_TEST_PARENT", str(os.getpid()))
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))  # pyright: ignore[reportUnknownMemberType]
     sys.modules.pop(FAKES, None)
     spec = f"{FAKES}:{name}"
     with start(spec, find(spec), "auto", {}) as engine:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 import msgspec
 from memassay.spec.filters import Equals
 from memassay.spec.reference import Model, Row
-from memassay.spec.requests import ListThreads, Recall
+from memassay.spec.requests import ListThreads, Recall, RecallOptions
 from memassay.spec.types import (
     Hit,
-    Include,
-    MemoryConfig,
     Message,
-    MessageFilter,
     MessageUpdate,
     NewMessage,
     OrderBy,
@@ -114,31 +111,10 @@ class Adapter(Model):
                 self.state.by_id.setdefault(row.message.id, row)
             return super().clear_messages(**arguments)
 
-    def recall(
-        self,
-        thread_id: str,
-        *,
-        resource_id: str | None = None,
-        vector_search_string: str | None = None,
-        page: int = 0,
-        per_page: int | Literal[False] | None = None,
-        include: Sequence[Include] | None = None,
-        filter: MessageFilter | None = None,
-        order_by: OrderBy | None = None,
-        thread_config: MemoryConfig | None = None,
-    ) -> RecallResult:
+    def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See Model."""
-        arguments: dict[str, Any] = {
-            "thread_id": thread_id,
-            "resource_id": resource_id,
-            "vector_search_string": vector_search_string,
-            "page": page,
-            "per_page": per_page,
-            "include": include,
-            "filter": filter,
-            "order_by": order_by,
-            "thread_config": thread_config,
-        }
+        absent = dict.fromkeys(RecallOptions.__annotations__) | {"page": 0}
+        arguments: dict[str, Any] = {"thread_id": thread_id} | absent | {**options}
         self.given("recall", arguments)
         return super().recall(**arguments)
 

@@ -14,6 +14,7 @@ from memassay.spec.reference import Row
 from memassay.spec.requests import MessageRow, Recall
 from memassay.spec.types import Message, Metadata, NewVector
 from memassay.spec.vectors import Metric, Vector
+from numpy.typing import NDArray
 
 from .adapter import Adapter
 from .engine import Engine, Scored
@@ -199,11 +200,12 @@ class _QuantisesToBytes(Engine):
     """int8_hnsw, the default: a component is one of 255 steps between the least and the largest."""
 
     def scores(self, metric: Metric, query: Vector, stored: Any) -> Any:
-        most = max(float(np.abs(stored).max(initial=0)), 1e-30)
-        rounded = np.round(stored / most * 127) / 127 * most
+        exact: NDArray[np.float32] = stored
+        most = max(float(np.abs(exact).max(initial=0)), 1e-30)
+        rounded = (np.round(exact / most * 127) / 127 * most).astype(np.float32)
         # The exact score comes back for what quantising leaves without a direction.
-        kept = np.where(np.abs(rounded).sum(axis=1, keepdims=True) > 0, rounded, stored)
-        return super().scores(metric, query, kept.astype(np.float32))
+        kept = np.where(np.abs(rounded).sum(axis=1, keepdims=True) > 0, rounded, exact)
+        return super().scores(metric, query, kept)
 
 
 @mutant("VEC-3", "langchain-ai/langchain#32498")
@@ -211,7 +213,7 @@ class _ShiftsTheInnerProduct(Engine):
     """max_inner_product scores are positive: dot + 1, or 1 / (1 − dot) below zero."""
 
     def scores(self, metric: Metric, query: Vector, stored: Any) -> Any:
-        true = super().scores(metric, query, stored)
+        true: NDArray[np.float64] = super().scores(metric, query, stored)
         return np.where(true < 0, 1 / (1 - np.minimum(true, 0)), true + 1) if metric == "dotproduct" else true
 
 

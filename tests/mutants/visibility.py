@@ -78,7 +78,7 @@ def _noting(name: str) -> Callable[..., Any]:
     def write(self: _Late, *arguments: Any, **options: Any) -> Any:
         before = _copy(self.state)
         result = getattr(Adapter, name)(self, *arguments, **options)
-        self._written(name, before)
+        self._written(name, before)  # pyright: ignore[reportPrivateUsage]
         return result
 
     return write

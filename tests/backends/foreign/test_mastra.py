@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def test_an_installation_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPat
     def which(name: str) -> str | None:
         return None if name == "npm" else sys.executable
 
-    monkeypatch.setattr(packages.shutil, "which", which)
+    monkeypatch.setattr(shutil, "which", which)
     with pytest.raises(packages.InstallFailed, match="no npm"):
         packages.install()
     assert [path.name for path in (tmp_path / "mastra").iterdir()] == ["lock"]
