@@ -108,7 +108,8 @@ def build(
     room = MAX_PROGRAMS if total is None else total - len(sure)
     least = (LEAST, SHARE) if total is None else (LEAST_OF_FEW, SHARE_OF_FEW)
     completing = _completed(sure, entries, room, least, level, seed_, scenarios)
-    others = [entry for entry in entries[len(sure) :] if entry.hash not in {added.hash for added in completing}]
+    added = {entry.hash for entry in completing}
+    others = [entry for entry in entries[len(sure) :] if entry.hash not in added]
     entries = (*sure, *_spread(completing, others[: room - len(completing)]))
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
     return Corpus(
@@ -147,9 +148,11 @@ def _completed(
         if not rare:
             break
         for fact, many in rare.items():
-            shown = Counter(entry.scenario for entry in (*drawn_, *known.values()) if fact in entry.facts)
             wanted = min(many, ADDED, len(sure) + room - len(known))
-            if not shown or wanted == 0:
+            if wanted == 0:
+                return tuple(known.values())[len(sure) :]
+            shown = Counter(entry.scenario for entry in (*drawn_, *known.values()) if fact in entry.facts)
+            if not shown:
                 continue
             name = max(shown, key=lambda name: shown[name] / scenarios[name].share[level])
             drawn = generate(scenarios[name].strategy, DRAWS, derive(seed_, f"{name}/{fact}/{number}"))
