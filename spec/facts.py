@@ -33,7 +33,7 @@ from .reference import Embedded, Model, ModelNamespace, Row, State
 from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
 from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
 from .types import MemoryConfig, MessageUpdate, NewMessage, Thread
-from .values import MAX_ID_CHARACTERS, MAX_SAFE_INTEGER
+from .values import MAX_ID_CHARACTERS, MAX_SAFE_INTEGER, walk
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ENGINE_WINDOW = 10_000
@@ -150,7 +150,7 @@ class _Survey:
     def refusal(self, operation: ops.Operation, outcome: Refused) -> None:
         facts = {f"refused.{outcome.clause}", f"refused.{outcome.clause}.{outcome.code}"}
         clause = outcome.clause
-        for value in _walk(operation.arguments()):
+        for value in walk(operation.arguments()):
             match value:
                 case datetime() if clause == "VAL-1a":
                     facts.add("refused.naive" if value.utcoffset() is None else "refused.out_of_range")
@@ -522,14 +522,8 @@ class _Survey:
 
 def parsed_recall(arguments: dict[str, Any], options: MemoryConfig) -> Recall | None:
     """The request a recall's arguments make; None when they are refused."""
-    names = (*("resource_id", "vector_search_string", "per_page", "include", "filter", "order_by", "thread_config"),)
     try:
-        return parse_recall(
-            arguments["thread_id"],
-            page=arguments.get("page", 0),
-            options=options,
-            **{name: arguments.get(name) for name in names},
-        )
+        return parse_recall(options=options, **arguments)
     except StoreError:
         return None
 
@@ -683,7 +677,7 @@ def _deleted(ids: Sequence[str], old: dict[str, Row]) -> Iterator[str]:
 
 def _values(arguments: dict[str, Any]) -> Iterator[str]:
     """Facts about the values a write stores."""
-    for value in _walk(arguments):
+    for value in walk(arguments):
         match value:
             case datetime():
                 yield "instant"
@@ -741,7 +735,7 @@ def _metadata(value: dict[str, Any]) -> Iterator[str]:
 
 
 def _hostile(arguments: dict[str, Any]) -> Iterator[str]:
-    if any(isinstance(value, str) and any(mark in value for mark in "'\"%\\;*") for value in _walk(arguments)):
+    if any(isinstance(value, str) and any(mark in value for mark in "'\"%\\;*") for value in walk(arguments)):
         yield "hostile"
 
 
@@ -754,21 +748,3 @@ def _bad_text(text: str) -> Iterator[str]:
         yield "refused.empty_id"
     if len(text) > MAX_ID_CHARACTERS:
         yield "refused.long_id"
-
-
-def _walk(value: Any) -> Iterator[Any]:
-    """Every value inside a value, itself first; keys of objects too."""
-    yield value
-    match value:
-        case dict():
-            for key, item in cast("dict[Any, Any]", value).items():
-                yield key
-                yield from _walk(item)
-        case list() | tuple():
-            for item in cast("Sequence[Any]", value):
-                yield from _walk(item)
-        case msgspec.Struct():
-            for field in value.__struct_fields__:
-                yield from _walk(getattr(value, field))
-        case _:
-            return

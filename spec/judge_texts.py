@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
-import msgspec
+from .values import walk
 
 
 def confusion(name: str, others: Sequence[str]) -> str | None:
@@ -47,17 +47,4 @@ def length_clause(text: str) -> str:
 
 def _texts(value: Any) -> Iterator[str]:
     """Every string inside a value; keys of objects too."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for pair in cast("dict[Any, Any]", value).items():
-                yield from _texts(pair)
-        case list() | tuple():
-            for item in cast("Sequence[Any]", value):
-                yield from _texts(item)
-        case msgspec.Struct():
-            for field in value.__struct_fields__:
-                yield from _texts(getattr(value, field))
-        case _:
-            return
+    return (each for each in walk(value) if isinstance(each, str))

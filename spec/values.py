@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
+
+import msgspec
 
 from .errors import InvalidRequest
 from .types import Content, FilePart, Message, Metadata, Part, ReasoningPart, TextPart, Thread, ToolPart
@@ -214,3 +216,21 @@ def show(value: object) -> str:
     """A short ASCII rendering for messages."""
     shown = ascii(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Every value inside a value, itself first; keys of objects too."""
+    yield value
+    match value:
+        case dict():
+            for key, item in cast("dict[Any, Any]", value).items():
+                yield key
+                yield from walk(item)
+        case list() | tuple():
+            for item in cast("Sequence[Any]", value):
+                yield from walk(item)
+        case msgspec.Struct():
+            for field in value.__struct_fields__:
+                yield from walk(getattr(value, field))
+        case _:
+            return
