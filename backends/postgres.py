@@ -74,7 +74,7 @@ from .postgres_embeddings import Embedding, Embeddings, embedded
 from .postgres_index import PostgresIndex
 from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
-from .provision.postgres import CONTAINER, EmbeddedPostgres, GivenPostgres
+from .provision.postgres import CONTAINER, GIVEN, EmbeddedPostgres
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ class PostgresBackend:
 
     name = "postgres"
     provisioners: ClassVar[Provisioners] = {
-        "url": GivenPostgres(),
+        "url": GIVEN,
         "docker": CONTAINER,
         "embedded": EmbeddedPostgres(),
     }

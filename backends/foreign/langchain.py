@@ -9,7 +9,6 @@ The stores named here are those that `pip install memassay[foreign]` brings: `la
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,8 +21,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ...spec.errors import Unsupported
 from ...spec.index_requests import NewIndex
-from ..registry import UnknownBackend
-from .texts import IN_MEMORY, Opener, Stored, TextBackend, vector_of
+from .texts import IN_MEMORY, Opener, Stored, TextBackend, from_either, vector_of
 
 
 class JsonEmbeddings(Embeddings):
@@ -186,7 +184,7 @@ def pgvector() -> Opener:
     from langchain_postgres import PGVector
     from langchain_postgres.vectorstores import DistanceStrategy
 
-    from ..provision.postgres import EmbeddedPostgres, GivenPostgres
+    from ..provision.postgres import WITHOUT_CONTAINERS
 
     strategies = {
         "cosine": DistanceStrategy.COSINE,
@@ -208,7 +206,7 @@ def pgvector() -> Opener:
         ["langchain-postgres"],
         make,
         score=from_distance,
-        provisioners={"url": GivenPostgres(), "embedded": EmbeddedPostgres()},
+        provisioners=WITHOUT_CONTAINERS,
     )
 
 
@@ -217,15 +215,4 @@ OWN = {"inmemory": inmemory, "faiss": faiss, "chroma": chroma, "pgvector": pgvec
 
 def from_factory(name: str, rest: str) -> TextBackend:
     """The backend `langchain:NAME` or `langchain:module:factory`. Raises UnknownBackend."""
-    if rest in OWN:
-        return TextBackend(OWN[rest](), name)
-    module, colon, attribute = rest.partition(":")
-    if not colon:
-        raise UnknownBackend(
-            f"there is no {name}", hint=f"use langchain:module:factory, or one of {', '.join(sorted(OWN))}"
-        )
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise UnknownBackend(f"{rest!r} cannot be found: {error}", hint="check the module's name and path") from None
-    return TextBackend(_opener(rest, ["langchain-core"], factory), name)
+    return from_either(name, rest, OWN, lambda factory: _opener(rest, ["langchain-core"], factory))

@@ -9,7 +9,6 @@ A factory takes the store's index configuration ({dims, embed, fields}) and a UR
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -19,8 +18,7 @@ import msgspec
 from langgraph.store.base import BaseStore
 
 from ...spec.index_requests import NewIndex
-from ..registry import UnknownBackend
-from .texts import IN_MEMORY, Opener, Stored, TextBackend, vector_of
+from .texts import IN_MEMORY, Opener, Stored, TextBackend, from_either, vector_of
 
 TEXT = "memassay_text"
 """The field that is embedded."""
@@ -98,7 +96,7 @@ def postgres() -> Opener:
     from langgraph.store.postgres import PostgresStore
     from langgraph.store.postgres.base import ANNIndexConfig
 
-    from ..provision.postgres import EmbeddedPostgres, GivenPostgres
+    from ..provision.postgres import WITHOUT_CONTAINERS
 
     stack = ExitStack()
     opened: dict[tuple[str, int], BaseStore] = {}
@@ -124,7 +122,7 @@ def postgres() -> Opener:
         "postgres",
         ["langgraph", "langgraph-checkpoint-postgres"],
         make,
-        provisioners={"url": GivenPostgres(), "embedded": EmbeddedPostgres()},
+        provisioners=WITHOUT_CONTAINERS,
     )
 
 
@@ -133,15 +131,4 @@ OWN = {"inmemory": inmemory, "postgres": postgres}
 
 def from_factory(name: str, rest: str) -> TextBackend:
     """The backend `langgraph:NAME` or `langgraph:module:factory`. Raises UnknownBackend."""
-    if rest in OWN:
-        return TextBackend(OWN[rest](), name)
-    module, colon, attribute = rest.partition(":")
-    if not colon:
-        raise UnknownBackend(
-            f"there is no {name}", hint=f"use langgraph:module:factory, or one of {', '.join(sorted(OWN))}"
-        )
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise UnknownBackend(f"{rest!r} cannot be found: {error}", hint="check the module's name and path") from None
-    return TextBackend(_opener(rest, ["langgraph"], factory), name)
+    return from_either(name, rest, OWN, lambda factory: _opener(rest, ["langgraph"], factory))

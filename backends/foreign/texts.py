@@ -6,6 +6,7 @@ are this driver's own, and what VEC-1 says of them is said of the driver. What i
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from ...spec.protocols import Memory, Runtime, VectorIndex
 from ...spec.types import IndexConfig, IndexDescription, MemoryConfig, NewVector, VectorHit, VectorRow
 from ...spec.values import identifier
 from ..provision import Provisioners
+from ..registry import UnknownBackend
 
 IN_MEMORY = Capabilities(storage=False, durable=False, vectors=True, index_types=("flat",))
 """Of a store that keeps vectors in this process and scans them."""
@@ -235,6 +237,28 @@ class TextIndex:
         if identifier(name, "name") not in self._kept:
             raise IndexNotFound(f"there is no index {name!r}")
         return self._kept[name]
+
+
+def from_either(
+    name: str, rest: str, own: Mapping[str, Callable[[], Opener]], opener: Callable[[Any], Opener]
+) -> TextBackend:
+    """A backend `KIND:REST`, where REST is one of our own names, or module:factory, which `opener` opens with.
+
+    Raises UnknownBackend.
+    """
+    if rest in own:
+        return TextBackend(own[rest](), name)
+    kind = name.partition(":")[0]
+    module, colon, attribute = rest.partition(":")
+    if not colon:
+        raise UnknownBackend(
+            f"there is no {name}", hint=f"use {kind}:module:factory, or one of {', '.join(sorted(own))}"
+        )
+    try:
+        factory = getattr(importlib.import_module(module), attribute)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise UnknownBackend(f"{rest!r} cannot be found: {error}", hint="check the module's name and path") from None
+    return TextBackend(opener(factory), name)
 
 
 def _text(vector: object) -> str:

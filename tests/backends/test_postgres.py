@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from memassay.backends.postgres import PostgresBackend, PostgresMemory, recall_statement
 from memassay.backends.provision import EngineUnavailable
-from memassay.backends.provision.postgres import EmbeddedPostgres, GivenPostgres
+from memassay.backends.provision.postgres import GIVEN, EmbeddedPostgres
 from memassay.spec.errors import AlreadyExists, ConfigurationError, InvalidRequest, StoreError
 from memassay.spec.protocols import Memory, Runtime
 from memassay.spec.requests import parse_recall
@@ -497,7 +497,7 @@ def test_embedded_shows_what_the_server_said_when_it_does_not_start(
 
 
 def test_url_reaches_a_server_and_says_which(postgres_url: str) -> None:
-    with GivenPostgres().start(postgres_url) as endpoint:
+    with GIVEN.start(postgres_url) as endpoint:
         assert endpoint.url == postgres_url
         assert endpoint.detail.startswith(BACKEND.version(postgres_url))
 
@@ -505,7 +505,7 @@ def test_url_reaches_a_server_and_says_which(postgres_url: str) -> None:
 def test_url_does_not_show_the_password(postgres_url: str) -> None:
     secret = "s3cr3t"
     host = quote(postgres_url.partition("host=")[2], safe="")
-    with GivenPostgres().start(f"postgresql://postgres:{secret}@/postgres?host={host}") as endpoint:
+    with GIVEN.start(f"postgresql://postgres:{secret}@/postgres?host={host}") as endpoint:
         assert secret not in endpoint.detail
 
 
@@ -522,7 +522,7 @@ def test_url_does_not_show_the_password(postgres_url: str) -> None:
     ],
 )
 def test_a_url_that_does_not_work_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(EngineUnavailable) as caught, GivenPostgres().start(url):
+    with pytest.raises(EngineUnavailable) as caught, GIVEN.start(url):
         pass
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -530,7 +530,7 @@ def test_a_url_that_does_not_work_is_refused_without_its_password(url: str) -> N
 
 
 def test_no_url_is_refused() -> None:
-    with pytest.raises(EngineUnavailable), GivenPostgres().start(None):
+    with pytest.raises(EngineUnavailable), GIVEN.start(None):
         pass
 
 
@@ -540,7 +540,7 @@ def test_a_database_of_another_encoding_is_refused(postgres_url: str) -> None:
         try:
             with (
                 pytest.raises(EngineUnavailable, match="LATIN1"),
-                GivenPostgres().start(postgres_url.replace("/postgres?", "/latin?")),
+                GIVEN.start(postgres_url.replace("/postgres?", "/latin?")),
             ):
                 pass
         finally:

@@ -126,9 +126,9 @@ def opensearch() -> MastraBackend:
 
 
 def _postgres() -> Provisioners:
-    from ...provision.postgres import EmbeddedPostgres, GivenPostgres
+    from ...provision.postgres import WITHOUT_CONTAINERS
 
-    return {"url": GivenPostgres(), "embedded": EmbeddedPostgres()}
+    return WITHOUT_CONTAINERS
 
 
 def _server(engine: str) -> Provisioners:
