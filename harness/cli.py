@@ -42,17 +42,27 @@ from . import (
     runner,
     scaffold,
 )
-from .arguments import Backends, Heap, Homes, Images, Output, Provision, Urls, engines, user_errors
-from .arguments import bounded as _bounded
-from .arguments import chosen_clauses as _clauses
-from .arguments import complain as _complain
-from .arguments import known_clauses as _known
-from .arguments import level_of as _level
-from .arguments import own_urls as _own
-from .arguments import reachable as _reachable
-from .arguments import silence as _silence
-from .arguments import targets_of as _targets
-from .arguments import with_exit_codes as _help
+from .arguments import (
+    Backends,
+    Heap,
+    Homes,
+    Images,
+    Output,
+    Provision,
+    Urls,
+    bounded,
+    chosen_clauses,
+    complain,
+    engines,
+    known_clauses,
+    level_of,
+    own_urls,
+    reachable,
+    silence,
+    targets_of,
+    user_errors,
+    with_exit_codes,
+)
 from .artefact import Case, Result
 from .engine import AUTO, EngineFailed, Namespaces, start
 from .execution import execute
@@ -88,11 +98,11 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         sys.exit(Exit.BROKEN_PIPE)
     except OSError as error:
-        _silence(sys.stdout)
-        _complain(f"standard output cannot be written to: {error.strerror}")
+        silence(sys.stdout)
+        complain(f"standard output cannot be written to: {error.strerror}")
         sys.exit(Exit.USAGE)
 
 
@@ -112,7 +122,7 @@ def _root(
 
 
 @app.command(
-    **_help(
+    **with_exit_codes(
         """Hold backends to the specification.
 
 \b
@@ -155,26 +165,26 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        _bounded(seed, examples)
+        bounded(seed, examples)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
         output.check({"--json": json_file, "--junit": junit_file})
         output.check_folder("--cases", cases_folder)
-        targets = _targets(backends)
+        targets = targets_of(backends)
         declared = known.read()
         given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
         first = cases.programs([declared.cases, given])
         plan = runner.Plan(
             targets=targets,
-            level=_level(level),
-            clauses=_clauses(clause or [], _level(level)),
+            level=level_of(level),
+            clauses=chosen_clauses(clause or [], level_of(level)),
             method=provision,
-            urls=_own(chosen.options, targets),
+            urls=own_urls(chosen.options, targets),
             fail_fast=fail_fast,
             known=declared.known,
         )
-        _reachable(plan.targets, provision, plan.urls)
+        reachable(plan.targets, provision, plan.urls)
         with own_stdout() as stdout, Display(Output(file=stdout)) as display:
             if allowed is not None:
                 examples = budget.affordable(plan, plan.level, seed, allowed, display.corpus)
@@ -238,14 +248,14 @@ def clauses(
         if clause is None:
             clause_report.listing(by_family(), out)
             return
-        _known([clause])
+        known_clauses([clause])
         for found in CLAUSES.values():
             if clause in (found.id, found.family):
                 clause_report.detail(found, out)
 
 
 @app.command(
-    **_help(
+    **with_exit_codes(
         """Replay case files: is each FIXED, or does it STILL FAIL? Shows the model and the store side by side.
 
 \b
@@ -269,9 +279,9 @@ def replay(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         read, code = _read(cases.files(paths))
-        targets = _targets(on or list(dict.fromkeys(case.found.backend for _, case in read)))
-        urls = _own(chosen.options, targets)
-        _reachable(targets, provision, urls)
+        targets = targets_of(on or list(dict.fromkeys(case.found.backend for _, case in read)))
+        urls = own_urls(chosen.options, targets)
+        reachable(targets, provision, urls)
         codes = {code}
         for target in targets:
             own = [(path, case) for path, case in read if on or case.found.backend == target.name]
@@ -287,7 +297,7 @@ def _read(paths: Sequence[Path]) -> tuple[list[tuple[Path, Case]], Exit]:
         try:
             read.append((path, cases.read(path)))
         except UsageProblem as problem:
-            _complain(str(problem))
+            complain(str(problem))
             code = Exit.USAGE
     return read, code
 
@@ -371,9 +381,9 @@ def run(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         program = cases.read_program(file)
-        targets = _targets(on)
-        urls = _own(chosen.options, targets)
-        _reachable(targets, provision, urls)
+        targets = targets_of(on)
+        urls = own_urls(chosen.options, targets)
+        reachable(targets, provision, urls)
         raise typer.Exit(max(_run_on(target, program, provision, urls, titled=len(targets) > 1) for target in targets))
 
 
@@ -392,7 +402,7 @@ def _run_on(target: runner.Target, program: Program, provision: str, urls: Mappi
                 steps = cases.steps(program, execute(engine, namespace, program), engine)
                 trace.outcomes(steps, out)
         except (EngineUnavailable, EngineFailed) as error:
-            _complain(f"{target.name}: {error}")
+            complain(f"{target.name}: {error}")
             return Exit.ENGINE
     return Exit.CONFORMS
 
@@ -419,7 +429,7 @@ def doctor_command() -> None:
 
 @app.command(
     name="fetch",
-    **_help(
+    **with_exit_codes(
         """Download and unpack servers that have no package, once, for `--provision embedded`; says their licences.
 
 \b
@@ -432,13 +442,13 @@ def fetch_command(backends: Backends) -> None:
     """See the help above."""
     with user_errors(), engines(None):
         out = Output()
-        for target in _targets(backends):
+        for target in targets_of(backends):
             fetching.fetch(target.name, target.backend, out)
 
 
 @app.command(
     name="clean",
-    **_help(
+    **with_exit_codes(
         """Remove from servers of yours what runs of memassay left there, and nothing else.
 
 \b
@@ -453,7 +463,7 @@ def clean_command(url: Urls = None) -> None:
         out = Output()
         if not chosen.options.urls:
             raise UsageProblem("there is no --url", hint="say which server: --url BACKEND=URL")
-        for target in _targets(list(chosen.options.urls)):
+        for target in targets_of(list(chosen.options.urls)):
             cleaning.clean(target.name, target.backend, chosen.options.urls[target.name], out)
 
 
