@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 from memassay.spec.embedders import LiteralEmbedder
-from memassay.spec.errors import AlreadyExists, InvalidFilter, InvalidRequest, InvalidVector, OwnershipMismatch
+from memassay.spec.errors import (
+    AlreadyExists,
+    InvalidFilter,
+    InvalidRequest,
+    InvalidVector,
+    OwnershipMismatch,
+    Unsupported,
+)
 from memassay.spec.protocols import Memory, VectorIndex
 from memassay.spec.types import (
     IndexConfig,
@@ -544,12 +551,26 @@ def test_b63_a_query_of_another_dimension_is_refused(index: VectorIndex) -> None
         filled(index, ("a", [1, 0, 0])).query_vectors("i", [1, 0, 0, 0])
 
 
-@pytest.mark.parametrize("dimension", [1, 2000, 2001, 3072, 4096, 4097])
+def assert_usable(index: VectorIndex, dimension: int) -> None:
+    index.upsert_vectors("i", [NewVector("a", [1.0] * dimension), NewVector("b", [-1.0] * dimension)])
+    assert found(index, [1.0] * dimension, 1) == ["a"]
+
+
+@pytest.mark.parametrize("dimension", [1, 2000, 2001, 3072, 4096])
 def test_b64_what_was_created_works(index: VectorIndex, dimension: int) -> None:
     """spring-projects/spring-ai#940, pgvector/pgvector#915"""
     index.create_index("i", dimension=dimension)
-    index.upsert_vectors("i", [NewVector("a", [1.0] * dimension), NewVector("b", [-1.0] * dimension)])
-    assert found(index, [1.0] * dimension, 1) == ["a"]
+    assert_usable(index, dimension)
+
+
+@pytest.mark.parametrize("dimension", [4097, 16_000, 16_001, 100_000])
+def test_b64_what_an_engine_cannot_hold_is_refused_at_creation(index: VectorIndex, dimension: int) -> None:
+    try:
+        index.create_index("i", dimension=dimension)
+    except Unsupported as refusal:
+        assert (str(dimension) in str(refusal), index.list_indexes()) == (True, ())
+    else:
+        assert_usable(index, dimension)
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, True])
