@@ -142,9 +142,7 @@ def _ask(requests: Iterable[Request], sides: Sequence[Callable[[Request], Answer
     return answers
 
 
-def _warm(
-    others: Iterator[Request], sides: Sequence[Callable[[Request], Answer]], warm_up: WarmUp
-) -> tuple[int, bool]:
+def _warm(others: Iterator[Request], sides: Sequence[Callable[[Request], Answer]], warm_up: WarmUp) -> tuple[int, bool]:
     """How many turns it took, and whether times were steady at the end."""
     until = time.monotonic() + warm_up.seconds
     medians: list[deque[float]] = [deque(maxlen=ROUNDS) for _ in sides]
