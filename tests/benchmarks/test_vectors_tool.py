@@ -14,8 +14,11 @@ import pytest
 import typer
 from memassay.backends.baselines import open_baseline
 from memassay.benchmarks import vectors
+from memassay.benchmarks.commands import Ways
 from memassay.benchmarks.mixture import FILTERS, NO_FILTER, Filter, Mixture, make
-from memassay.benchmarks.vectors import WARM_UP, Cell, Quality, Report, Truth, ask_in_turn, heading, run, table, truths
+from memassay.benchmarks.nearest import WARM_UP, Cell, Mode, Quality, Truth, fill, truths
+from memassay.benchmarks.vectors import Report, heading, run, table
+from memassay.harness.arguments import targets_of
 from memassay.spec.reference_index import ModelIndex
 from memassay.spec.vectors import scores
 from rich.console import Console
@@ -31,7 +34,7 @@ def data() -> Mixture:
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return run(["reference", "libsql", "faiss"], rows=ROWS, dimension=DIMENSION, queries=QUERIES)
+    return run(Ways(targets_of(["reference", "libsql", "faiss"])), rows=ROWS, dimension=DIMENSION, queries=QUERIES)
 
 
 # The data
@@ -74,7 +77,7 @@ def test_rows_against_the_queries_are_far_from_them(data: Mixture) -> None:
 
 def test_truth_is_what_the_model_answers(data: Mixture) -> None:
     index = ModelIndex()
-    vectors.fill(index, data, "flat")
+    fill(index, data, "flat")
     number = {id: row for row, id in enumerate(data.ids())}
     expected = truths(data, 10)
     for filter in FILTERS:
@@ -104,28 +107,6 @@ def test_answers_are_counted(found: list[int], recall: float, short: int, wrong:
     quality = Quality()
     quality.count(TRUTH, found)
     assert (quality.recall, quality.worst, quality.short, quality.wrong) == (recall, recall, short, wrong)
-
-
-# Taking turns
-
-
-def test_adapter_and_baseline_take_turns_after_warming_up() -> None:
-    asked: list[tuple[str, float]] = []
-
-    def side(name: str) -> Any:
-        def ask(query: Any) -> list[str]:
-            asked.append((name, float(query[0])))
-            return [name]
-
-        return ask
-
-    queries = np.arange(5, dtype=np.float32).reshape(-1, 1)
-    mine, others = ask_in_turn(queries, side("a"), side("b"), warm_up=1)
-    assert asked[:2] == [("a", 0), ("b", 0)]
-    assert asked[2:] == [("b", 1), ("a", 1), ("a", 2), ("b", 2), ("b", 3), ("a", 3), ("a", 4), ("b", 4)]
-    assert [found for found, _ in mine] == [["a"]] * 4
-    assert [found for found, _ in others] == [["b"]] * 4
-    assert all(took >= 0 for _, took in (*mine, *others))
 
 
 # A run
@@ -164,9 +145,20 @@ def test_a_backend_without_a_baseline_is_measured_alone(report: Report) -> None:
 # What is shown
 
 
-def cell(nanoseconds: int, baseline: int, *, short: int = 0, mode: vectors.Mode = "ann", right: int = 10) -> Cell:
+def cell(nanoseconds: int, baseline: int, *, short: int = 0, mode: Mode = "ann", right: int = 10) -> Cell:
     quality = Quality(queries=1, due=10, right=right, worst=right / 10, short=short)
-    return Cell("b", "hnsw", mode, "1 %", quality, Quality(1, 10, 10), [nanoseconds] * 3, [baseline] * 3)
+    return Cell(
+        backend="b",
+        index="hnsw",
+        mode=mode,
+        filter="1 %",
+        quality=quality,
+        baseline_quality=Quality(1, 10, 10),
+        discarded=WARM_UP,
+        steady=False,
+        nanoseconds=[nanoseconds] * 3,
+        baseline_nanoseconds=[baseline] * 3,
+    )
 
 
 def shown(report: Report) -> str:
@@ -177,14 +169,6 @@ def shown(report: Report) -> str:
 
 def of(report: Report, *cells: Cell) -> Report:
     return msgspec.structs.replace(report, cells=[*cells])
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "within"), [(12_500_000, True), (12_600_000, False), (1_200_000, False), (10_000_000, True)]
-)
-def test_within_is_a_ratio_or_a_difference(nanoseconds: int, within: bool) -> None:
-    base = 10_000_000 if nanoseconds >= 10_000_000 else 900_000
-    assert cell(nanoseconds, base).within is within
 
 
 def test_a_short_answer_has_no_latency(report: Report) -> None:
@@ -236,7 +220,7 @@ def test_an_index_that_loses_rows_is_not_measured(data: Mixture) -> None:
             return super().upsert_vectors(name, vectors[1:])
 
     with pytest.raises(RuntimeError, match="599 of 600 vectors"):
-        vectors.fill(Losing(), data, "flat")
+        fill(Losing(), data, "flat")
 
 
 def test_a_filter_that_is_none_leaves_all(data: Mixture) -> None:
