@@ -55,18 +55,18 @@ AROUND = f"""
 
 LOCK = (
     "SELECT id, resource_id, message_count, next_position FROM threads WHERE id IN"
-    " (SELECT unnest(%s::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%s::text[]))"
+    " (SELECT unnest(%b::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%b::text[]))"
     " ORDER BY id FOR UPDATE"
 )
-FIND = "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%s::text[])"
+FIND = "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%b::text[])"
 INSERT = (
     "INSERT INTO messages (id, thread_id, resource_id, role, content, metadata, facets, created_at, position)"
-    " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[],"
-    " %s::bigint[], %s::bigint[]) ON CONFLICT DO NOTHING"
+    " SELECT * FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[]::jsonb[],"
+    " %b::bigint[], %b::bigint[]) ON CONFLICT DO NOTHING"
 )
 TOUCH = (
     "UPDATE threads SET updated_at = greatest(updated_at, %s), message_count = held.message_count,"
-    " next_position = held.next_position FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+    " next_position = held.next_position FROM unnest(%b::text[], %b::bigint[], %b::bigint[])"
     " AS held (id, message_count, next_position) WHERE threads.id = held.id"
 )
 
