@@ -96,13 +96,13 @@ def measure(
             bench = Workbench(memory, baseline, workload, queries, warm_up)
             for operation, question in READS.items():
                 told(f"{name}: {operation}")
-                yield _measured(operation, engine.redactor, partial(bench.read, question))
+                yield attempt(operation, engine.redactor, partial(bench.read, question))
             for operation, messages in SAVES.items():
                 told(f"{name}: {operation}")
-                yield _measured(operation, engine.redactor, partial(bench.save, messages))
+                yield attempt(operation, engine.redactor, partial(bench.save, messages))
 
 
-def _measured(operation: str, redactor: Redactor, work: Callable[[str], Measured]) -> Measured:
+def attempt(operation: str, redactor: Redactor, work: Callable[[str], Measured]) -> Measured:
     """A store that fails at one operation is asked for the next."""
     try:
         return work(operation)
