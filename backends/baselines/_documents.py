@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,7 +112,7 @@ class DocumentMessages:
 
     def save(self, messages: Sequence[Message]) -> Sequence[Message]:
         """See baselines.Messages."""
-        thread_id, now = messages[0][1], max(row[6] for row in messages)
+        thread_id, now = messages[0][1], time.time_ns() // 1_000_000
         thread, *others = self._get(
             [self._in(self._threads, thread_id), *(self._in(self._messages, row[0]) for row in messages)]
         )

@@ -6,6 +6,7 @@ It checks nothing but what the statements look up, and makes tuples of what come
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -115,7 +116,7 @@ class Messages:
     def save(self, messages: Sequence[Message]) -> Sequence[Message]:
         """See baselines.Messages."""
         execute, many = self._connection.execute, self._connection.executemany
-        ids, now = json.dumps([row[0] for row in messages]), max(row[6] for row in messages)
+        ids, now = json.dumps([row[0] for row in messages]), time.time_ns() // 1_000_000
         threads = json.dumps([messages[0][1]])
         execute("begin immediate")
         [(thread_id, owner)] = execute(self._owners, [threads]).fetchall()

@@ -6,6 +6,7 @@ It checks nothing but what the statements look up, and makes tuples of what come
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -102,7 +103,7 @@ class Messages:
 
     def save(self, messages: Sequence[Message]) -> Sequence[Message]:
         """See baselines.Messages."""
-        ids, now = [row[0] for row in messages], max(row[6] for row in messages)
+        ids, now = [row[0] for row in messages], time.time_ns() // 1_000_000
         execute = self._connection.execute
         with self._connection.transaction():
             [(thread_id, owner, count, position)] = execute(LOCK, ([messages[0][1]], ids)).fetchall()
