@@ -1,4 +1,4 @@
-"""What the FAISS adapter's messages cost without the adapter: those of libSQL, after a look for their embeddings."""
+"""What the FAISS adapter's messages cost without the adapter: those of libSQL, after a look for what is embedded."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ class Messages(libsql_messages.Messages):
         super().__init__(str(Path(url) / "messages.db"), namespace)
         self._vectors = sqlite3.connect(Path(url) / "vectors.db", isolation_level=None)
         embeddings = "e_" + hashlib.sha256(namespace.encode()).hexdigest()[:32]
-        self._registered = (
-            "select number, name, dimension, metric, type, m, ef_construction, lists, changed"
-            f" from {embeddings}_indexes where name = 'messages'"
-        )
+        self._indexes = f"select name from {embeddings}_indexes order by name"
 
     def save(self, messages: Sequence[Message]) -> Sequence[Message]:
         """See baselines.Messages."""
         self._vectors.execute("begin")
-        assert not self._vectors.execute(self._registered).fetchall()
+        assert not self._vectors.execute(self._indexes).fetchall()
         self._vectors.execute("rollback")
         return super().save(messages)
 
