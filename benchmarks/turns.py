@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
+ByHand = TypeVar("ByHand")
 Timed = tuple[Answer, int]
 """An answer, and the nanoseconds that it took."""
 
@@ -43,14 +44,14 @@ class WarmUp(msgspec.Struct, frozen=True):
     seconds: float = 20.0
 
 
-class Asked(msgspec.Struct, Generic[Answer], frozen=True):
+class Asked(msgspec.Struct, Generic[Answer, ByHand], frozen=True):
     """What both sides answered, in turn.
 
     discarded: turns that went before. steady: whether times had settled by then.
     """
 
     adapter: list[Timed[Answer]]
-    baseline: list[Timed[Answer]]
+    baseline: list[Timed[ByHand]]
     discarded: int
     steady: bool
 
@@ -121,19 +122,19 @@ class Setting(msgspec.Struct, kw_only=True):
 def ask_in_turn(
     requests: Iterable[Request],
     adapter: Callable[[Request], Answer],
-    baseline: Callable[[Request], Answer] | None,
+    baseline: Callable[[Request], ByHand] | None,
     others: Iterator[Request],
     warm_up: WarmUp,
-) -> Asked[Answer]:
+) -> Asked[Answer, ByHand]:
     """The answers and nanoseconds of either to all requests, after `others` to warm up; who goes first changes."""
-    sides = (adapter,) if baseline is None else (adapter, baseline)
+    sides: tuple[Callable[[Request], Any], ...] = (adapter,) if baseline is None else (adapter, baseline)
     discarded, steady = _warm(others, sides, warm_up)
     answers = _ask(requests, sides)
     return Asked(answers[0], answers[1] if len(sides) > 1 else [], discarded, steady)
 
 
-def _ask(requests: Iterable[Request], sides: Sequence[Callable[[Request], Answer]]) -> list[list[Timed[Answer]]]:
-    answers: list[list[Timed[Answer]]] = [[] for _ in sides]
+def _ask(requests: Iterable[Request], sides: Sequence[Callable[[Request], Any]]) -> list[list[Timed[Any]]]:
+    answers: list[list[Timed[Any]]] = [[] for _ in sides]
     for turn, request in enumerate(requests):
         for side in range(len(sides)) if turn % 2 else reversed(range(len(sides))):
             began = time.perf_counter_ns()
@@ -142,7 +143,7 @@ def _ask(requests: Iterable[Request], sides: Sequence[Callable[[Request], Answer
     return answers
 
 
-def _warm(others: Iterator[Request], sides: Sequence[Callable[[Request], Answer]], warm_up: WarmUp) -> tuple[int, bool]:
+def _warm(others: Iterator[Request], sides: Sequence[Callable[[Request], Any]], warm_up: WarmUp) -> tuple[int, bool]:
     """How many turns it took, and whether times were steady at the end."""
     until = time.monotonic() + warm_up.seconds
     medians: list[deque[float]] = [deque(maxlen=ROUNDS) for _ in sides]

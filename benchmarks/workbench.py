@@ -223,7 +223,7 @@ def _save_by_hand(baseline: Messages, asked: Save) -> Sequence[Row]:
     return baseline.save(asked.theirs)
 
 
-def _result(operation: str, asked: Asked[Any], fault: str | None, baseline_fault: str | None) -> Measured:
+def _result(operation: str, asked: Asked[Any, Any], fault: str | None, baseline_fault: str | None) -> Measured:
     return Measured(
         operation=operation,
         fault=fault,

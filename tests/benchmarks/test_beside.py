@@ -189,7 +189,10 @@ def test_the_command_prints_a_table_and_writes_raw_times(tmp_path: Path) -> None
 def test_a_mistake_is_found_before_anything_is_measured(
     arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "run", lambda *_: pytest.fail("it began"))
+    def begin(*_: object) -> None:
+        pytest.fail("it began")
+
+    monkeypatch.setattr(beside, "run", begin)
     ran = CliRunner().invoke(app(), arguments)
     assert ran.exit_code == Exit.USAGE
     assert complaint in ran.output

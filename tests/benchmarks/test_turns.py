@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from memassay.benchmarks import turns
 from memassay.benchmarks.turns import ROUND, ROUNDS, Pair, WarmUp, ask_in_turn
 
 NOTHING = WarmUp(turns=0)
@@ -48,14 +47,14 @@ def test_warming_up_asks_both_sides_about_others() -> None:
 
 def test_warming_up_ends_when_times_are_steady(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(step=1_000)
-    monkeypatch.setattr(turns.time, "perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr("memassay.benchmarks.turns.time.perf_counter_ns", lambda: next(clock))
     found = ask_in_turn([7], side("a", []), side("b", []), itertools.count(), WarmUp(seconds=1e9))
     assert (found.discarded, found.steady) == (ROUND * ROUNDS, True)
 
 
 def test_times_that_fall_are_not_steady(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.accumulate(10**12 // (1 + turn) for turn in itertools.count())
-    monkeypatch.setattr(turns.time, "perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr("memassay.benchmarks.turns.time.perf_counter_ns", lambda: next(clock))
     rounds = 5
     found = ask_in_turn([7], side("a", []), None, itertools.count(), WarmUp(turns=rounds * ROUND, seconds=1e9))
     assert (found.discarded, found.steady) == (rounds * ROUND, False)

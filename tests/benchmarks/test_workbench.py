@@ -24,7 +24,9 @@ WARM_UP = WarmUp(turns=2)
 class Store(Model):
     """The model, with what a test breaks of it."""
 
-    twist: Callable[[RecallResult], RecallResult] = staticmethod(lambda result: result)
+    def __init__(self) -> None:
+        super().__init__()
+        self.twist: Callable[[RecallResult], RecallResult] = lambda result: result
 
     def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         return self.twist(super().recall(thread_id, **options))
