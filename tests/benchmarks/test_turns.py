@@ -9,6 +9,7 @@ import pytest
 from memassay.benchmarks.turns import ROUND, ROUNDS, Pair, WarmUp, ask_in_turn
 
 NOTHING = WarmUp(turns=0)
+NOBODY: Callable[[int], str] | None = None
 
 
 def side(name: str, asked: list[tuple[str, int]]) -> Callable[[int], str]:
@@ -32,7 +33,7 @@ def test_the_answers_are_those_of_each_side_in_order() -> None:
 
 
 def test_an_adapter_alone_is_asked_alone() -> None:
-    found = ask_in_turn(range(3), side("a", []), None, iter(()), NOTHING)
+    found = ask_in_turn(range(3), side("a", []), NOBODY, iter(()), NOTHING)
     assert len(found.adapter) == 3
     assert found.baseline == []
 
@@ -56,7 +57,7 @@ def test_times_that_fall_are_not_steady(monkeypatch: pytest.MonkeyPatch) -> None
     clock = itertools.accumulate(10**12 // (1 + turn) for turn in itertools.count())
     monkeypatch.setattr("memassay.benchmarks.turns.time.perf_counter_ns", lambda: next(clock))
     rounds = 5
-    found = ask_in_turn([7], side("a", []), None, itertools.count(), WarmUp(turns=rounds * ROUND, seconds=1e9))
+    found = ask_in_turn([7], side("a", []), NOBODY, itertools.count(), WarmUp(turns=rounds * ROUND, seconds=1e9))
     assert (found.discarded, found.steady) == (rounds * ROUND, False)
 
 
