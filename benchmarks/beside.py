@@ -7,7 +7,8 @@ exit code says only whether all could be measured and was right.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 import msgspec
@@ -117,22 +118,30 @@ def run(ways: Ways, sizes: Sizes, told: Callable[[str], None] = lambda line: Non
 def _measure(
     side: Side, engine: Engine, namespaces: Namespaces, sizes: Sizes, vectors: Vectors, told: Callable[[str], None]
 ) -> None:
-    """Add the rows of a backend, one by one: what is there when it is interrupted can be shown."""
+    """Add the rows of a backend, one by one: what is there when it is interrupted can be shown. EngineFailed."""
     able = engine.capabilities
     if able.storage:
         workload = Workload(sizes.messages, sizes.seed)
-        for row in workbench.measure(side.name, engine, namespaces, workload, sizes.queries, sizes.warm_up, told):
-            side.rows.append(row)
+        with _told_of("messages", side, engine):
+            for row in workbench.measure(side.name, engine, namespaces, workload, sizes.queries, sizes.warm_up, told):
+                side.rows.append(row)
     if able.vectors:
         approximate = next((kind for kind in able.index_types if kind != "flat"), None)
         for kind in ("flat",) if approximate is None else ("flat", approximate):
-            try:
+            with _told_of(f"top {TOP_K}, {kind}", side, engine):
                 _measure_index(side, kind, engine, namespaces, sizes, vectors, told)
-            except EngineFailed:
-                raise
-            except Exception as error:  # noqa: BLE001 - a store may raise anything; it is asked for the rest
-                told_of = engine.redactor.text(f"{type(error).__name__}: {error}")
-                side.rows.append(Measured.failed(f"top {TOP_K}, {kind}", told_of))
+    engine.check()  # else what it can no longer do passes for faults of the adapter
+
+
+@contextmanager
+def _told_of(operation: str, side: Side, engine: Engine) -> Generator[None]:
+    """Make a row of what a store raises in the block, so that it is asked for the rest."""
+    try:
+        yield
+    except EngineFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - a store may raise anything
+        side.rows.append(Measured.failed(operation, engine.redactor.text(f"{type(error).__name__}: {error}")))
 
 
 def _measure_index(

@@ -1,6 +1,7 @@
 """The same requests hand-written on raw clients: what an adapter costs is measured against them.
 
-A baseline reads what the adapter has stored, so that both ask the same engine about the same rows.
+A baseline reads what the adapter has stored, so that both ask the same engine about the same rows; messages it also
+saves, beside the adapter's own.
 """
 
 from __future__ import annotations

@@ -113,6 +113,27 @@ def test_an_index_that_fails_leaves_the_messages(monkeypatch: pytest.MonkeyPatch
     assert rows[-1].fault == "ValueError: no room"
 
 
+def test_a_store_that_cannot_be_filled_is_asked_for_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object) -> None:
+        raise ValueError("no room")
+
+    monkeypatch.setattr(workbench, "fill", fill)
+    rows = of(run(Ways(targets_of(["libsql"])), SIZES), "libsql")
+    assert [row.operation for row in rows] == ["messages", *FLAT]
+    assert rows[0].fault == "ValueError: no room"
+
+
+def test_an_engine_that_dies_is_no_fault_of_the_adapter(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    def die(*_: object) -> Iterator[Measured]:
+        monkeypatch.setattr("memassay.backends.reference.ReferenceBackend.version", lambda *_: 1 / 0)
+        yield of(report, "reference")[0]
+
+    monkeypatch.setattr(workbench, "measure", die)
+    found = run(Ways(targets_of(["reference"])), SIZES)
+    assert [*found.failed] == ["reference"]
+    assert found.exit == Exit.ENGINE
+
+
 # What is shown
 
 
