@@ -124,8 +124,11 @@ def test_a_store_that_cannot_be_filled_is_asked_for_its_vectors(monkeypatch: pyt
 
 
 def test_an_engine_that_dies_is_no_fault_of_the_adapter(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    def version(*_: object) -> str:
+        raise ConnectionError("gone")
+
     def die(*_: object) -> Iterator[Measured]:
-        monkeypatch.setattr("memassay.backends.reference.ReferenceBackend.version", lambda *_: 1 / 0)
+        monkeypatch.setattr("memassay.backends.reference.ReferenceBackend.version", version)
         yield of(report, "reference")[0]
 
     monkeypatch.setattr(workbench, "measure", die)
