@@ -21,9 +21,9 @@ def nearest(
     Chosen by the inner product, larger is better, or by the squared distance, smaller is better; of at least `count`.
     """
     kind = _faiss.METRIC_INNER_PRODUCT if by == "product" else _faiss.METRIC_L2
-    # A thread for a part of the queries, not FAISS's own for a part of the work: where other processes keep a core busy,
+    # A thread for a part of the queries, not threads of its own for a part of the work: where a core is busy otherwise,
     # those wait for each other at every step, and took three times as long.
-    threads = min(len(os.sched_getaffinity(0)), len(queries))
+    threads = min(os.cpu_count() or 1, len(queries))
     with ThreadPoolExecutor(threads, initializer=lambda: _faiss.omp_set_num_threads(1)) as pool:
         parts = [*pool.map(lambda part: _faiss.knn(part, rows, count, kind), np.array_split(queries, threads))]
     values, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))

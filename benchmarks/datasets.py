@@ -1,9 +1,9 @@
-"""Data sets by name: `mixture:10k×64`, `digits`, `hdf5:FILE`, `fbin:FILE`, `u8bin:FILE`, `parquet:FILE`."""
+"""Data sets by name: `mixture:10k×64`, `digits`, `hdf5:FILE`, `fbin:FILE?metric=…`, `parquet:FILE?metric=…`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from ..harness.exits import UsageProblem
-from . import mixture
+from . import digits, loaders, mixture
 from .filters import FILTERS, NO_FILTER, Filter
 from .keeping import Told, silent
 from .vectorset import Recipe, VectorSet, keep
@@ -28,6 +28,10 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     "mixture": Kind(mixture.Options, mixture.recipe),
+    "digits": Kind(digits.Options, digits.recipe),
+    "hdf5": Kind(loaders.Hdf5Options, loaders.hdf5),
+    **{kind: Kind(loaders.FileOptions, partial(loaders.binary, kind)) for kind in loaders.BINARY},
+    "parquet": Kind(loaders.ParquetOptions, loaders.parquet),
 }
 
 

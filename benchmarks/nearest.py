@@ -190,7 +190,7 @@ def _sweep(queries: Array, rows: Array) -> _Swept:
         np.sqrt(np.einsum("ij,ij->i", exact, exact), out=lengths[start : start + step])
         products[:, start : start + step] = asked @ exact.T
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(part, range(0, len(rows), step)):
             pass
     return _Swept(products, lengths)

@@ -72,6 +72,9 @@ class VectorSet(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     filters: ClassVar[tuple[Filter, ...]] = FILTERS
 
+    def __repr__(self) -> str:
+        return f"<VectorSet {self.name}>"
+
     @property
     def rows(self) -> Array:
         """Shape (n, d), read-only."""
