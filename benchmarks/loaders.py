@@ -77,19 +77,19 @@ def hdf5(name: str, options: Hdf5Options) -> Recipe:
 
 def binary(kind: str, name: str, options: FileOptions) -> Recipe:
     """Of a file of a kind of BINARY. Raises UsageProblem."""
-    return _of_files(name, options, lambda path: _binary(kind, path))
+    return _of_files(name, options, kind, lambda path: _binary(kind, path))
 
 
 def parquet(name: str, options: ParquetOptions) -> Recipe:
     """Of a file with a column of lists of numbers, all of one length. Raises UsageProblem."""
-    return _of_files(name, options, lambda path: _parquet(path, options.column))
+    return _of_files(name, options, f"column {options.column}", lambda path: _parquet(path, options.column))
 
 
-def _of_files(name: str, options: FileOptions, source: Callable[[Path], Source]) -> Recipe:
+def _of_files(name: str, options: FileOptions, read_as: str, source: Callable[[Path], Source]) -> Recipe:
     if options.metric is None:
         raise UsageProblem(f"{name} does not tell its metric", hint=f"?metric= one of {', '.join(METRICS)}")
     path = _file(name)
-    key = _hashed(path)
+    key = f"{read_as} {_hashed(path)}"
     queries: Source | int
     if options.queries.isdecimal():
         queries = int(options.queries)
