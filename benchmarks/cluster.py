@@ -6,14 +6,16 @@ import pickle
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, TypeVar, cast
 
-from .. import __version__
 from ..harness.exits import UsageProblem
 from .extras import needed
 
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d+")
 ANSWER_SECONDS = 10
+
+OWN = version("memassay")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,18 +64,18 @@ class Cluster:
     def check(self) -> None:
         """Raises UsageProblem unless there are workers, and each has this version of memassay."""
 
-        def version() -> str:
+        def theirs() -> str:  # it goes there as its code: they may not have memassay
             from importlib.metadata import version
 
             return version("memassay")
 
-        found = self._client.run(version, on_error="return")
+        found: dict[str, Any] = self._client.run(theirs, on_error="return")
         if not found:
             raise UsageProblem(f"the cluster at {self.address} has no workers", hint=f"dask worker {self.address}")
         for worker, has in found.items():
-            if has != __version__:
+            if has != OWN:
                 raise UsageProblem(
-                    f"{worker} has not memassay {__version__} but {has!r}",
+                    f"{worker} has not memassay {OWN} but {has!r}",
                     hint="install the same everywhere",
                 )
 

@@ -211,7 +211,7 @@ def _decided(metric: Metric, queries: Array, rows: Array, swept: _Swept, k: int)
             values, error = products, _gamma(dimension, U64) * asked * longest
         else:
             values, error = products / (swept.lengths * asked), _gamma(3 * dimension, U64)
-        floor = _floor(metric, np.partition(values, -due)[-due], np.float64(2 * error))
+        floor = _floor(metric, np.partition(values, -due)[-due], np.array(2 * error))
         candidates = np.flatnonzero(values >= floor)
         found.append(_best(metric, candidates, scores(metric, query, rows[candidates]), k))
     return found

@@ -89,7 +89,7 @@ def test_what_a_worker_does_not_find_is_an_error(two: Two, way: str) -> None:
 
 
 def test_workers_of_another_version_are_refused(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "__version__", "9.9")
+    monkeypatch.setattr(clusters, "OWN", "9.9")
     with pytest.raises(UsageProblem, match=r"tcp://.* has not memassay 9\.9 but '0\.1"), connected(two.cluster.address):
         pass
 
