@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from memassay.benchmarks import nearest as exactly
+from memassay.benchmarks import exact as exactly
 from memassay.benchmarks import truth, truth_speed
 from memassay.benchmarks.datasets import FILTERS, NO_FILTER, Filter, VectorSet, open_dataset
+from memassay.benchmarks.exact import DisagreementError, merge, nearest, scan
 from memassay.benchmarks.mixture import make
-from memassay.benchmarks.nearest import DisagreementError, merge, nearest, scan
 from memassay.benchmarks.truth import Truth, compute, exact
 from memassay.benchmarks.vectorset import Arrays
 from memassay.harness.exits import UsageProblem
