@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..backends import minilm
 from ..spec.forms import unit_vector
@@ -72,7 +71,7 @@ class TableEmbedder:
             _direction(line, self.dimension) if (place := self._places.get(line)) is None else self.table[place]
             for line in text.split("\n")
         ]
-        mean: NDArray[np.float64] = np.mean(vectors, axis=0, dtype=np.float64)
+        mean = np.array(vectors, np.float64).mean(axis=0)
         unit: Array = (mean / np.linalg.norm(mean)).astype(np.float32)
         return unit.tolist()
 

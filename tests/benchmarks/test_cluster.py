@@ -100,16 +100,22 @@ def test_a_cluster_is_reached_by_its_address(two: Two) -> None:
         assert len(compute(two.data, NO_FILTER, 3, cluster=again)) == 30
 
 
-def test_it_listens_on_the_loopback_alone(two: Two) -> None:
-    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    addresses = [
-        connection.laddr.ip
-        for process in family
+def listening() -> set[tuple[int, str, int]]:
+    """Where this process and its children listen: who, the address and the port."""
+    return {
+        (process.pid, connection.laddr.ip, connection.laddr.port)
+        for process in (psutil.Process(), *psutil.Process().children(recursive=True))
         for connection in process.net_connections()
         if connection.status == psutil.CONN_LISTEN
-    ]
-    assert {*addresses} == {"127.0.0.1"}
-    assert all(worker.startswith("tcp://127.0.0.1:") for worker in two.cluster.workers)
+    }
+
+
+def test_it_listens_on_the_loopback_alone() -> None:
+    before = listening()
+    with local(1) as cluster:
+        added = listening() - before
+        assert cluster.workers[0].startswith("tcp://127.0.0.1:")
+    assert {address for _, address, _ in added} == {"127.0.0.1"}
 
 
 def test_workers_are_gone_afterwards() -> None:
