@@ -24,11 +24,14 @@ from ..harness.exits import Exit
 from ..harness.output import own_stdout
 from . import workbench
 from .commands import JsonFile, Ways, progress, run_as_command, show, ways
+from .filters import NO_FILTER, Filter
 from .messages import THREADS, Workload
-from .mixture import NO_FILTER, Filter, Mixture, make
-from .nearest import WARM_UP, Cell, Mode, Truth, filled, truths
+from .mixture import make
+from .nearest import WARM_UP, Cell, Mode, filled, truths
 from .nearest import measure as measure_index
+from .truth import Truth
 from .turns import DIFFERENCE, RATIO, Setting, WarmUp
+from .vectorset import VectorSet
 from .workbench import Measured
 
 TOP_K = 10
@@ -83,7 +86,7 @@ class Report(msgspec.Struct, kw_only=True):
 class Vectors(msgspec.Struct, frozen=True):
     """What all indices are filled with and asked, and what they have to find."""
 
-    data: Mixture
+    data: VectorSet
     truth: dict[str, list[Truth]]
 
     @classmethod

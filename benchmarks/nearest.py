@@ -1,11 +1,7 @@
-"""Filtered nearest neighbours: an index filled, what its queries should find, and every query put to both sides.
-
-Truth is a scan in float64 over the rows that a filter leaves.
-"""
+"""Filtered nearest neighbours: an index filled, what its queries should find, and every query put to both sides."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -20,8 +16,10 @@ from ..backends.baselines import Baseline, open_baseline
 from ..harness.engine import Engine, Namespaces
 from ..spec.protocols import Runtime, VectorIndex
 from ..spec.types import IndexConfig, NewVector
-from .mixture import FILTERS, Filter, Mixture
+from .filters import NO_FILTER, Filter
+from .truth import Truth, compute
 from .turns import Pair, WarmUp, ask_in_turn
+from .vectorset import VectorSet
 
 Mode = Literal["exact", "ann"]
 
@@ -31,16 +29,12 @@ WARM_UP = 10
 """Queries that go before, and are not asked again."""
 
 WARM = WarmUp(turns=WARM_UP)
-TIE = 1e-9
-"""Scores as near as this are equal: any of their rows will do."""
 
-
-class Truth(msgspec.Struct, frozen=True):
-    """What a query should find: how many rows, the least score of one that belongs, and every row's score."""
-
-    due: int
-    least: float
-    scores: NDArray[np.float64]
+FILTERS = (
+    NO_FILTER,
+    *(Filter("independent", permille) for permille in (100, 10, 1)),
+    *(Filter("against", permille) for permille in (100, 10, 1)),
+)
 
 
 class Quality(msgspec.Struct):
@@ -67,15 +61,13 @@ class Quality(msgspec.Struct):
 
     def count(self, truth: Truth, found: Sequence[int]) -> None:
         """Add an answer, by the numbers of its rows. Short: fewer rows than due. Wrong: excluded, or twice."""
-        distinct = {*found}
-        reached: list[float] = truth.scores[[*distinct]].tolist()
-        right = sum(score >= truth.least - TIE for score in reached)
+        counted = truth.count(found)
         self.queries += 1
         self.due += truth.due
-        self.right += right
-        self.worst = min(self.worst, right / truth.due)
+        self.right += counted.right
+        self.worst = min(self.worst, counted.right / truth.due)
         self.short += len(found) < truth.due
-        self.wrong += len(distinct) < len(found) or -math.inf in reached
+        self.wrong += counted.wrong > 0
 
 
 class Cell(Pair, kw_only=True):
@@ -126,23 +118,9 @@ class Filled(msgspec.Struct, frozen=True):
 # Truth
 
 
-def truths(data: Mixture, top_k: int) -> dict[str, list[Truth]]:
-    """What the queries that count should find, by a filter's label and in their order: a scan in float64."""
-    rows = _unit(data.rows)
-    exact = {asked.tobytes(): _unit(asked[WARM_UP:]) @ rows.T for asked in (data.queries, data.directed)}
-    found: dict[str, list[Truth]] = {}
-    for filter in FILTERS:
-        mask = data.mask(filter)
-        due = min(top_k, int(mask.sum()))
-        matching = np.where(mask, exact[data.asked(filter).tobytes()], -np.inf)
-        least: list[float] = np.partition(matching, -due, axis=1)[:, -due].tolist()
-        found[filter.label] = [Truth(due, score, reached) for score, reached in zip(least, matching, strict=True)]
-    return found
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    exact = vectors.astype(np.float64)
-    return exact / np.linalg.norm(exact, axis=1, keepdims=True)
+def truths(data: VectorSet, top_k: int) -> dict[str, list[Truth]]:
+    """What the queries that count should find, by a filter's label and in their order."""
+    return {filter.label: compute(data, filter, top_k)[WARM_UP:] for filter in FILTERS}
 
 
 # Measuring
@@ -150,7 +128,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def measure(
     filled: Filled,
-    data: Mixture,
+    data: VectorSet,
     top_k: int,
     truth: Mapping[str, Sequence[Truth]],
     *,
@@ -209,7 +187,7 @@ def _judge(truth: Sequence[Truth], answers: Sequence[tuple[Sequence[str], int]],
 
 @contextmanager
 def filled(
-    name: str, engine: Engine, namespaces: Namespaces, data: Mixture, kind: str, told: Callable[[str], None]
+    name: str, engine: Engine, namespaces: Namespaces, data: VectorSet, kind: str, told: Callable[[str], None]
 ) -> Generator[Filled]:
     """An index of this type in a namespace of its own, which is dropped at the end."""
     backend, url = engine.backend, engine.endpoint.url
@@ -224,7 +202,7 @@ def filled(
             yield Filled(loaded, index, baseline)
 
 
-def fill(index: VectorIndex, data: Mixture, kind: str) -> float:
+def fill(index: VectorIndex, data: VectorSet, kind: str) -> float:
     """Store and index all rows; the seconds that took. The engine has to count as many as were given."""
     ids = data.ids()
     began = time.perf_counter()

@@ -1,7 +1,7 @@
 """Filtered nearest neighbours: what each index finds, and its latency beside a hand-written client's of the engine.
 
 `python -m memassay.benchmarks.vectors BACKEND…`. Adapter and baseline take turns (turns.py) over the same rows of the
-same index. Truth is a scan in float64. Nothing here passes or fails: what is short or wrong is shown in place of its
+same index. Truth is exact (truth.py). Nothing here passes or fails: what is short or wrong is shown in place of its
 time.
 """
 

@@ -15,12 +15,14 @@ import typer
 from memassay.backends.baselines import open_baseline
 from memassay.benchmarks import vectors
 from memassay.benchmarks.commands import Ways
-from memassay.benchmarks.mixture import FILTERS, NO_FILTER, Filter, Mixture, make
-from memassay.benchmarks.nearest import WARM_UP, Cell, Mode, Quality, Truth, fill, truths
+from memassay.benchmarks.filters import NO_FILTER
+from memassay.benchmarks.mixture import make
+from memassay.benchmarks.nearest import FILTERS, WARM_UP, Cell, Mode, Quality, fill, truths
+from memassay.benchmarks.truth import Truth
 from memassay.benchmarks.vectors import Report, heading, run, table
+from memassay.benchmarks.vectorset import VectorSet
 from memassay.harness.arguments import targets_of
 from memassay.spec.reference_index import ModelIndex
-from memassay.spec.vectors import scores
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -28,7 +30,7 @@ ROWS, DIMENSION, QUERIES = 600, 8, 5
 
 
 @pytest.fixture(scope="module")
-def data() -> Mixture:
+def data() -> VectorSet:
     return make(ROWS, DIMENSION, QUERIES + WARM_UP, 7)
 
 
@@ -37,45 +39,10 @@ def report() -> Report:
     return run(Ways(targets_of(["reference", "libsql", "faiss"])), rows=ROWS, dimension=DIMENSION, queries=QUERIES)
 
 
-# The data
-
-
-def test_the_same_seed_gives_the_same_data(data: Mixture) -> None:
-    assert make(ROWS, DIMENSION, QUERIES + WARM_UP, 7).hash() == data.hash()
-    assert make(ROWS, DIMENSION, QUERIES + WARM_UP, 8).hash() != data.hash()
-
-
-def test_vectors_have_length_one(data: Mixture) -> None:
-    for array in (data.rows, data.queries, data.directed):
-        assert array.dtype == np.float32
-        assert np.linalg.norm(array, axis=1) == pytest.approx(1, abs=1e-6)
-
-
-def test_no_query_is_a_row(data: Mixture) -> None:
-    rows = {row.tobytes() for row in data.rows}
-    assert not rows & {query.tobytes() for query in (*data.queries, *data.directed)}
-
-
-@pytest.mark.parametrize("filter", FILTERS, ids=lambda filter: filter.label)
-def test_a_filter_leaves_as_many_rows_as_it_says(data: Mixture, filter: Filter) -> None:
-    left = int(data.mask(filter).sum())
-    assert left == max(1, ROWS * filter.permille // 1_000)
-    marked = [filter.condition is None or filter.key in data.metadata(row) for row in range(ROWS)]
-    assert sum(marked) == left
-
-
-def test_rows_against_the_queries_are_far_from_them(data: Mixture) -> None:
-    for query in data.directed:
-        near = scores("cosine", query, data.rows)
-        assert near[data.mask(Filter("against", 10))].max() < np.median(near)
-    independent = scores("cosine", data.directed[0], data.rows)[data.mask(Filter("independent", 100))]
-    assert independent.max() > np.median(scores("cosine", data.directed[0], data.rows))
-
-
 # Truth, and what is counted
 
 
-def test_truth_is_what_the_model_answers(data: Mixture) -> None:
+def test_truth_is_what_the_model_answers(data: VectorSet) -> None:
     index = ModelIndex()
     fill(index, data, "flat")
     number = {id: row for row, id in enumerate(data.ids())}
@@ -88,7 +55,7 @@ def test_truth_is_what_the_model_answers(data: Mixture) -> None:
         assert (quality.recall, quality.worst, quality.short, quality.wrong) == (1.0, 1.0, 0, 0)
 
 
-TRUTH = Truth(2, 0.5, np.array([0.9, 0.5, 0.5, 0.1, -np.inf]))
+TRUTH = Truth(2, 0.5, np.arange(3), np.array([0.9, 0.5, 0.5]), np.array([True, True, True, True, False]))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +181,7 @@ def test_an_unknown_backend_is_a_usage_error() -> None:
     assert "there is no backend" in ran.output
 
 
-def test_an_index_that_loses_rows_is_not_measured(data: Mixture) -> None:
+def test_an_index_that_loses_rows_is_not_measured(data: VectorSet) -> None:
     class Losing(ModelIndex):
         def upsert_vectors(self, name: str, vectors: Any) -> int:
             return super().upsert_vectors(name, vectors[1:])
@@ -223,6 +190,6 @@ def test_an_index_that_loses_rows_is_not_measured(data: Mixture) -> None:
         fill(Losing(), data, "flat")
 
 
-def test_a_filter_that_is_none_leaves_all(data: Mixture) -> None:
+def test_a_filter_that_is_none_leaves_all(data: VectorSet) -> None:
     assert NO_FILTER.condition is None
     assert data.mask(NO_FILTER).all()
