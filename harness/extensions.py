@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -21,12 +21,12 @@ ARTEFACTS = "memassay.artefacts"
 class Commands(TyperGroup):
     """The commands of the application, and those of entry points, which are imported when they are asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """See click.Group."""
+    def list_commands(self, ctx: Any) -> list[str]:
+        """See typer.core.TyperGroup."""
         return [*super().list_commands(ctx), *(name for name in _points(COMMANDS) if name not in self.commands)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See click.Group. One that cannot be imported is complained about, and is not there."""
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """See typer.core.TyperGroup. One that cannot be imported is complained about, and is not there."""
         found = super().get_command(ctx, cmd_name)
         point = _points(COMMANDS).get(cmd_name)
         if found is not None or point is None:
@@ -47,7 +47,7 @@ def _points(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
-def _loaded(point: EntryPoint) -> click.Command | None:
+def _loaded(point: EntryPoint) -> Any:
     # Two commands, so that typer makes a group of them.
     app = typer.Typer(rich_markup_mode=None)
     app.command(name="", hidden=True)(_nothing)
