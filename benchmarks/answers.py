@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,6 +22,11 @@ class Judged(NamedTuple):
 
 class Expected(Protocol):
     """What an operation should be answered with."""
+
+    @property
+    def due(self) -> int:
+        """Rows that the answer should have; 0 where nothing is judged by rows."""
+        ...
 
     def keep(self, answer: Any) -> Any:
         """What of an answer has to be remembered until it is judged; of the call's return value."""
@@ -52,6 +57,11 @@ class Nearest(msgspec.Struct, frozen=True):
     truth: Truth
     numbers: Mapping[str, int]
 
+    @property
+    def due(self) -> int:
+        """See Expected."""
+        return self.truth.due
+
     def keep(self, answer: Any) -> tuple[str, ...]:
         """See Expected."""
         return tuple([hit.id for hit in answer])
@@ -69,6 +79,11 @@ class Listed(msgspec.Struct, frozen=True):
     """These messages in this order."""
 
     ids: tuple[str, ...]
+
+    @property
+    def due(self) -> int:
+        """See Expected."""
+        return len(self.ids)
 
     def keep(self, answer: RecallResult) -> tuple[str, ...]:
         """See Expected."""
@@ -107,6 +122,7 @@ class Saved(msgspec.Struct, frozen=True):
     """The rows that a write returns, by their ids in order."""
 
     ids: tuple[str, ...]
+    due: ClassVar[int] = 0
 
     def keep(self, answer: Any) -> tuple[str, ...]:
         """See Expected."""
@@ -121,6 +137,7 @@ class Counted(msgspec.Struct, frozen=True):
     """How many rows a write was about."""
 
     many: int
+    due: ClassVar[int] = 0
 
     def keep(self, answer: int) -> int:
         """See Expected."""
@@ -135,6 +152,11 @@ class Cloned(msgspec.Struct, frozen=True):
     """A copy of so many messages."""
 
     many: int
+
+    @property
+    def due(self) -> int:
+        """See Expected."""
+        return self.many
 
     def keep(self, answer: Any) -> int:
         """See Expected."""

@@ -41,17 +41,29 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How much is measured. Two runs are comparable when these are equal.
 
-    shares: parts of the peak at which the open loop is run. concurrency: the clients tried to find the peak; as many
-    as gave it are at work later. seconds: of a phase. percentiles: what is shown, where there are enough samples.
+    data, memory: the data sets of vectors and of messages. shares: parts of the peak at which the open loop is run.
+    concurrency: the clients tried, in turn, to find the peak; as many as gave it are at work later. starts: how often
+    engines are started and filled anew; rounds: in all. cold: operations before anything is warm. warmup_seconds: at
+    most, until times stand still. peak_seconds: at each concurrency. closed_seconds: of a round in closed loop.
+    open_seconds: of a round at each share; longer, up to open_most_seconds, until open_samples operations were due.
+    percentiles: what is shown, where there are enough samples.
     """
 
     name: str
+    data: str
+    memory: str
     workloads: tuple[str, ...]
     shares: tuple[float, ...]
     concurrency: tuple[int, ...]
+    starts: int
     rounds: int
+    cold: int
+    warmup_seconds: float
+    peak_seconds: float
     closed_seconds: float
     open_seconds: float
+    open_most_seconds: float
+    open_samples: int
     percentiles: tuple[float, ...]
     arrivals: Literal["poisson", "uniform"] = "poisson"
     indicative: bool = False
@@ -164,8 +176,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark run: what was measured with what, and the summary. `samples` names the file with the raw figures.
 
     k: rows asked of a search. payload: what an answer carries. consistency: what an acknowledged write is. machine: see
-    `memassay compare`, which refuses two that differ. rounds_done: of profile.rounds, whole ones. partial: it was
-    interrupted. unsupported: by contender, workloads it lacks, and why. notes: what a reader has to know.
+    `memassay compare`, which refuses two that differ. rounds_done: of profile.rounds, those that are whole; finished: the
+    same by contender. partial: it was interrupted. unsupported: by contender, workloads it lacks, and why. notes: what a reader has to know.
     """
 
     format: Literal["memassay-bench"] = FORMAT
@@ -188,6 +200,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     peaks: list[Peak]
     rows: list[Row]
     rounds_done: int
+    finished: dict[str, int]
     partial: bool
     notes: list[str]
     samples: SampleFile

@@ -45,12 +45,12 @@ class Stuck(Exception):
 class Work(NamedTuple):
     """Operations by number, ready to be called.
 
-    senders: one for each client; each makes the call of a number and returns the answer. keep: what to remember of an
-    answer, until it is judged. many: how many numbers there are. cyclic: they may be used again and again.
+    senders: one for each client; each makes the call of a number and returns the answer. keep: what to remember of the
+    answer to a number, until it is judged. many: how many numbers there are. cyclic: they may be used again and again.
     """
 
     senders: Sequence[Callable[[int], Any]]
-    keep: Callable[[Any], Any]
+    keep: Callable[[int, Any], Any]
     many: int
     cyclic: bool
 
@@ -104,10 +104,10 @@ def closed(work: Work, concurrency: int, *, seconds: float, most: int | None = N
             started = now() - origin
             if number >= limit or started >= length:
                 return
-            answer, failed, ended = _call(send, number % many, origin)
-            notes.append(
-                Note(number % many, started, started, started, ended, answer if failed else keep(answer), failed)
-            )
+            number %= many
+            answer, failed, ended = _call(send, number, origin)
+            kept = answer if failed else keep(number, answer)
+            notes.append(Note(number, started, started, started, ended, kept, failed))
 
     with _quiet(), _workers(worker, work.senders[:concurrency], stop) as (threads, notes):
         cpu, origin = time.process_time_ns(), time.perf_counter_ns()
@@ -148,7 +148,8 @@ def open_loop(work: Work, concurrency: int, due: Sequence[int] | NDArray[np.int6
             number, intended, dispatched = item
             started = now() - origin
             answer, failed, ended = _call(send, number, origin)
-            notes.append(Note(number, intended, dispatched, started, ended, answer if failed else keep(answer), failed))
+            kept = answer if failed else keep(number, answer)
+            notes.append(Note(number, intended, dispatched, started, ended, kept, failed))
 
     times = [int(at) for at in due]
     with (

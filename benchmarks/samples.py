@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -96,7 +96,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def gather(
-    records: Sequence[Record],
+    records: Iterable[Record],
     *,
     contender: str,
     workload: str,

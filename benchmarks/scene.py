@@ -113,6 +113,11 @@ class Scene:
         self._pools: dict[str, Any] = {}
         self.numbers: Mapping[str, int] = {id: row for row, id in enumerate(vectors.ids())}
 
+    @property
+    def embedder(self) -> Embedder:
+        """Of the messages."""
+        return self.memory.embedder
+
     def random(self, purpose: str) -> np.random.Generator:
         """Of the seed, another for every purpose."""
         return np.random.default_rng([self.seed, zlib.crc32(purpose.encode())])

@@ -79,6 +79,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     make: Make
     reads: bool = True
     before: Make | None = None
+    rows: int = 1
+    """Rows that an operation writes."""
 
     def stream(self, scene: Scene, series: Series, many: int, seed: int) -> Stream:
         """Operations for a phase: at least `many`, or to be repeated. The seed decides their order, for reads."""
@@ -265,10 +267,9 @@ def _workloads() -> Iterator[Workload]:
         return Workload(name=name, about=about, clauses=tuple(dict.fromkeys(clauses)), needs=needs, make=make)
 
     def writing(
-        name: str, about: str, clauses: Sequence[str], needs: tuple[str, ...], make: Make, before: Make | None = None
+        name: str, about: str, clauses: Sequence[str], needs: tuple[str, ...], make: Make, **more: Any
     ) -> Workload:
-        made = workload(name, about, clauses, needs, make)
-        return msgspec.structs.replace(made, reads=False, before=before)
+        return msgspec.structs.replace(workload(name, about, clauses, needs, make), reads=False, **more)
 
     yield workload("newest", f"the newest {PAGE} of a thread", (*LISTED, "ORD-4"), storage, _newest)
     yield workload("deep-page", f"a page of {PAGE} in the older half", (*LISTED, "ORD-3"), storage, _deep_page)
@@ -288,16 +289,16 @@ def _workloads() -> Iterator[Workload]:
         clauses = SEARCHED if filter == NO_FILTER else (*SEARCHED, "OPR-2")
         yield workload(_name(filter), f"search of vectors, filter: {filter.label}", clauses, vectors, _search(filter))
     yield writing("save-1", "one new message", WRITTEN, storage, _save(1))
-    yield writing(f"save-{BATCH}", f"{BATCH} new messages", WRITTEN, storage, _save(BATCH))
+    yield writing(f"save-{BATCH}", f"{BATCH} new messages", WRITTEN, storage, _save(BATCH), rows=BATCH)
     yield writing("upsert-1", "one new vector", ("VEC-2", "CON-1b"), vectors, _upsert(1))
-    yield writing(f"upsert-{BATCH}", f"{BATCH} new vectors", ("VEC-2", "CON-1b"), vectors, _upsert(BATCH))
+    yield writing(f"upsert-{BATCH}", f"{BATCH} new vectors", ("VEC-2", "CON-1b"), vectors, _upsert(BATCH), rows=BATCH)
     both = ("storage", "vectors")
     mixed = (*LISTED, "ORD-4", *SEARCHED, *WRITTEN)
     yield writing("mixed", f"{READS} newest or searches to one save", mixed, both, _mixed)
     churned = ("MSG-4", "MSG-5", "VEC-2", "VEC-2b")
-    yield writing("churn", "updates and deletions", churned, both, _churn, _before_churn)
+    yield writing("churn", "updates and deletions", churned, both, _churn, before=_before_churn)
     cloned = ("CLN-1", "CLN-2", "CLN-4")
-    yield writing("clone", f"a copy of a thread of {BATCH}", cloned, ("storage", "clone"), _clone)
+    yield writing("clone", f"a copy of a thread of {BATCH}", cloned, ("storage", "clone"), _clone, rows=BATCH)
 
 
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _workloads()}

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from memassay.benchmarks import bundle
-from memassay.benchmarks.bundle import DataSet, Manifest, Profile, SampleFile
+from memassay.benchmarks.bundle import DataSet, Manifest, SampleFile
+from memassay.benchmarks.profiles import PROFILES
 from memassay.benchmarks.samples import OUTCOMES, Record, Samples, gather
 from memassay.harness.cli import app
 from memassay.harness.exits import UsageProblem
@@ -21,16 +22,7 @@ MS = 1_000_000
 
 
 def manifest() -> Manifest:
-    profile = Profile(
-        name="quick",
-        workloads=("newest",),
-        shares=(0.5,),
-        concurrency=(1, 2),
-        rounds=1,
-        closed_seconds=1.0,
-        open_seconds=1.0,
-        percentiles=(50, 95),
-    )
+    profile = PROFILES["quick"]
     data = DataSet(
         spec="mixture:1k×8",
         hash="00",
@@ -61,6 +53,7 @@ def manifest() -> Manifest:
         peaks=[],
         rows=[],
         rounds_done=1,
+        finished={"a": 1},
         partial=False,
         notes=[],
         samples=SampleFile(name="", sha256="", samples=0),
