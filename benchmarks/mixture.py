@@ -1,125 +1,109 @@
-"""A data set of vectors near a few centres, with rows marked for filters: made from a seed, the same everywhere."""
+"""Vectors near a few centres, with exact duplicates and near ties: made from a seed, the same everywhere."""
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, Literal
+import re
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..spec.vectors import scores
-
-Array = NDArray[np.float32]
-Relation = Literal["independent", "against"]
+from ..harness.exits import UsageProblem
+from ..spec.vectors import Metric
+from . import vectorset
+from .filters import closeness, mark
+from .vectorset import Array, Arrays, Recipe, VectorSet
 
 CENTRES = 64
 SPREAD = 1.0
 """The length of what is added to a centre, whose own length is 1."""
 
-PERMILLES = (100, 10, 1)
-"""Selectivities, in thousandths of the rows."""
+PLANTED = 10
+"""Of a thousand rows, so many are exact duplicates of others, and so many differ from others by next to nothing."""
 
-YES = "yes"
+NUDGES = (-8, -4)
+"""Powers of ten between which lies how far those are apart: on both sides of what float32 can tell."""
+
+CHUNK = 8_192
+"""Rows that are made at once, from a seed of their own."""
+
+VERSION = 1
+"""Of what is made from a seed: another when anything of it changes."""
+
+SIZE = re.compile(r"(\d+)([kM]?)[×x](\d+)")
+FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """Which rows a query may find.
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be chosen: `mixture:10k×64?seed=1`. All rows have length 1, so every metric ranks them alike."""
 
-    permille: how many of a thousand rows. relation: whether these are any rows, or those farthest from where the
-    queries are.
-    """
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    queries: Annotated[int, msgspec.Meta(ge=1)] = 1_000
+    metric: Metric = "cosine"
 
-    relation: Relation = "independent"
-    permille: int = 1_000
 
-    @property
-    def label(self) -> str:
-        """How a table names it."""
-        return (
-            "none"
-            if self.permille == 1_000
-            else f"{self.permille / 10:g} %" + (" against" if self.relation == "against" else "")
+def recipe(size: str, options: Options) -> Recipe:
+    """Of a mixture of a size such as 10k×64: rows and dimension. Raises UsageProblem."""
+    found = SIZE.fullmatch(size)
+    if found is None or int(found[1]) == 0 or int(found[3]) < 2:
+        raise UsageProblem(
+            f"{size!r} is no size of a mixture", hint="rows and, from 2, dimensions, such as 10k×64 or 1M×768"
         )
-
-    @property
-    def key(self) -> str:
-        """The key that the matching rows' metadata have."""
-        return f"{self.relation}_{self.permille}"
-
-    @property
-    def condition(self) -> dict[str, Any] | None:
-        """As the filter of a query."""
-        return None if self.permille == 1_000 else {self.key: YES}
+    return _recipe(int(found[1]) * FACTORS[found[2]], int(found[3]), options)
 
 
-NO_FILTER = Filter()
-FILTERS = (
-    NO_FILTER,
-    *(Filter("independent", permille) for permille in PERMILLES),
-    *(Filter("against", permille) for permille in PERMILLES),
-)
+def make(count: int, dimension: int, queries: int, seed: int) -> VectorSet:
+    """A mixture in memory: so many rows, and so many queries of either kind."""
+    return vectorset.make(_recipe(count, dimension, Options(seed, queries)))
 
 
-class Mixture(msgspec.Struct, frozen=True):
-    """Rows of length 1, shape (n, dimension), the rows that each filter leaves, and queries held out of the rows.
-
-    `queries` are near any centre, `directed` all near the first, from which the rows `against` are farthest.
-    """
-
-    seed: int
-    rows: Array
-    queries: Array
-    directed: Array
-    matching: dict[str, NDArray[np.bool_]]
-
-    def ids(self) -> list[str]:
-        """A row's id, of equal length for all."""
-        return [f"v{number:06}" for number in range(len(self.rows))]
-
-    def metadata(self, row: int) -> dict[str, str]:
-        """What a row is marked with, one key for each filter that leaves it."""
-        return {key: YES for key, mask in self.matching.items() if mask[row]}
-
-    def mask(self, filter: Filter) -> NDArray[np.bool_]:
-        """Which rows a filter leaves."""
-        return self.matching[filter.key] if filter.condition else np.ones(len(self.rows), np.bool_)
-
-    def asked(self, filter: Filter) -> Array:
-        """The queries that go with a filter."""
-        return self.directed if filter.relation == "against" else self.queries
-
-    def hash(self) -> str:
-        """Of all that is asked and stored."""
-        digest = hashlib.sha256()
-        for array in (self.rows, self.queries, self.directed, *self.matching.values()):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+def _recipe(count: int, dimension: int, options: Options) -> Recipe:
+    given = "".join(f" {name}={value}" for name, value in msgspec.to_builtins(options).items())
+    return Recipe(
+        name=f"mixture of {count}×{dimension}, seed {options.seed}",
+        metric=options.metric,
+        key=f"mixture {VERSION} {count}×{dimension}{given}",
+        rows=count,
+        dimension=dimension,
+        queries=options.queries,
+        directed=options.queries,
+        fill=lambda arrays: _fill(arrays, options.seed),
+    )
 
 
-def make(count: int, dimension: int, queries: int, seed: int) -> Mixture:
-    """A data set of so many rows, and so many queries of either kind."""
-    random = np.random.default_rng(seed)
-    centres = _unit(random.standard_normal((CENTRES, dimension)))
+def _fill(arrays: Arrays, seed: int) -> None:
+    dimension = arrays.rows.shape[1]
+    centres = _unit(_random(seed, 0).standard_normal((CENTRES, dimension)))
+    _near(arrays.queries, centres, _random(seed, 1))
+    _near(arrays.directed, centres[:1], _random(seed, 2))
+    for number, start in enumerate(range(0, len(arrays.rows), CHUNK)):
+        _near(arrays.rows[start : start + CHUNK], centres, _random(seed, 3, number))
+    _plant(arrays.rows, _random(seed, 4))
+    mark(arrays.marks, closeness("cosine", centres[0].astype(np.float32), arrays.rows), seed)
 
-    def near(chosen: NDArray[np.int64]) -> Array:
-        noise = random.standard_normal((len(chosen), dimension)) * (SPREAD / np.sqrt(dimension))
-        return _unit(centres[chosen] + noise).astype(np.float32)
 
-    rows = near(random.integers(CENTRES, size=count))
-    asked = near(random.integers(CENTRES, size=queries))
-    directed = near(np.zeros(queries, np.int64))
-    matching: dict[str, NDArray[np.bool_]] = {}
-    farthest = np.argsort(scores("cosine", centres[0].astype(np.float32), rows), kind="stable")
-    anyhow = random.permutation(count)
-    for filter in FILTERS:
-        if filter.condition:
-            order = farthest if filter.relation == "against" else anyhow
-            mask = np.zeros(count, np.bool_)
-            mask[order[: max(1, count * filter.permille // 1_000)]] = True
-            matching[filter.key] = mask
-    return Mixture(seed, rows, asked, directed, matching)
+def _near(made: Array, centres: NDArray[np.float64], random: np.random.Generator) -> None:
+    """Fill with vectors of length 1, each near one of the centres."""
+    count, dimension = made.shape
+    chosen = random.integers(len(centres), size=count)
+    noise = random.standard_normal((count, dimension)) * (SPREAD / np.sqrt(dimension))
+    made[:] = _unit(centres[chosen] + noise)
+
+
+def _plant(rows: Array, random: np.random.Generator) -> None:
+    """Put duplicates and near ties of some rows in the place of others."""
+    each = len(rows) * PLANTED // 1_000
+    order = random.permutation(len(rows))
+    copies, alike = order[:each], order[each : 2 * each]
+    originals = random.choice(order[2 * each :], (2, each))
+    rows[copies] = rows[originals[0]]
+    noise = _unit(random.standard_normal((each, rows.shape[1])))
+    rows[alike] = _unit(rows[originals[1]] + noise * 10 ** random.uniform(*NUDGES, (each, 1)))
+
+
+def _random(seed: int, *part: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=part))
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

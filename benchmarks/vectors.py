@@ -35,9 +35,17 @@ from ..harness import engine as engines
 from ..harness.exits import UsageProblem
 from ..spec.protocols import Runtime, VectorIndex
 from ..spec.types import IndexConfig, NewVector
-from .mixture import FILTERS, Mixture, make
+from .filters import NO_FILTER, Filter
+from .mixture import make
+from .vectorset import VectorSet
 
 Mode = Literal["exact", "ann"]
+
+FILTERS = (
+    NO_FILTER,
+    *(Filter("independent", permille) for permille in (100, 10, 1)),
+    *(Filter("against", permille) for permille in (100, 10, 1)),
+)
 
 INDEX = "benchmark"
 BATCH = 1_000
@@ -162,7 +170,7 @@ class Report(msgspec.Struct):
 # Truth
 
 
-def truths(data: Mixture, top_k: int) -> dict[str, list[Truth]]:
+def truths(data: VectorSet, top_k: int) -> dict[str, list[Truth]]:
     """What the queries that count should find, by a filter's label and in their order: a scan in float64."""
     rows = _unit(data.rows)
     exact = {asked.tobytes(): _unit(asked[WARM_UP:]) @ rows.T for asked in (data.queries, data.directed)}
@@ -206,7 +214,7 @@ def ask_in_turn(
 
 def measure(
     loaded: Loaded,
-    data: Mixture,
+    data: VectorSet,
     index: VectorIndex,
     baseline: Baseline | None,
     top_k: int,
@@ -252,7 +260,7 @@ def _judge(truth: Sequence[Truth], answers: Sequence[tuple[Sequence[str], int]],
     return quality
 
 
-def fill(index: VectorIndex, data: Mixture, kind: str) -> float:
+def fill(index: VectorIndex, data: VectorSet, kind: str) -> float:
     """Store and index all rows; the seconds that took. The engine has to count as many as were given."""
     ids = data.ids()
     began = time.perf_counter()

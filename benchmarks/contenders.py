@@ -1,0 +1,190 @@
+"""Contenders: whatever takes part in a benchmark, as clients that make calls and a description of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from ..backends.registry import find
+from ..harness.engine import Engine, Namespaces, start
+from ..spec.protocols import Backend, Memory, Runtime, VectorIndex
+from ..spec.types import IndexConfig, MemoryConfig
+from . import bundle
+from .noop import NAME as NOOP
+from .noop import NoopBackend
+from .scene import INDEX, Filled, Scene, Series, fill_index, fill_memory
+from .workloads import Call, Workload
+
+MODEL = "reference"
+FLOORS = (NOOP, MODEL)
+"""They run beside every engine: what harness, and the plainest store in this process, cost."""
+
+LARGEST = 100_000 * 384
+"""Components of a data set beyond which the model is left out: it scans all of them in float64, for every search."""
+
+
+class Unfilled(Exception):
+    """A store does not hold what it was given: there is nothing to measure."""
+
+
+class Client(Protocol):
+    """What one worker has: a connection of its own."""
+
+    def bind(self, calls: Sequence[Call]) -> Callable[[int], Any]:
+        """Makes the call of a number."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        ...
+
+
+class StoreClient:
+    """A client of the specification's protocols; opened when a call first needs it."""
+
+    def __init__(self, open_memory: Callable[[], Memory], open_index: Callable[[], VectorIndex]) -> None:
+        self._open: Mapping[str, Callable[[], Any]] = {"memory": open_memory, "index": open_index}
+        self._opened: dict[str, Any] = {}
+
+    def get(self, target: str) -> Any:
+        """The Memory or the VectorIndex."""
+        if target not in self._opened:
+            self._opened[target] = self._open[target]()
+        return self._opened[target]
+
+    def bind(self, calls: Sequence[Call]) -> Callable[[int], Any]:
+        """See Client."""
+        methods = {(call.target, call.name): None for call in calls}
+        bound = {name: getattr(self.get(target), name) for target, name in methods}
+
+        def send(number: int) -> Any:
+            call = calls[number]
+            return bound[call.name](**call.arguments)
+
+        return send
+
+    def close(self) -> None:
+        """See Client."""
+        while self._opened:
+            self._opened.popitem()[1].close()
+
+
+class Contender:
+    """A store on a running engine, in a namespace of its own."""
+
+    def __init__(
+        self, name: str, kind: Literal["store", "floor"], engine: Engine, namespace: str, scene: Scene
+    ) -> None:
+        self.name = name
+        self.kind: Literal["store", "floor"] = kind
+        self.engine = engine
+        self._namespace = namespace
+        self._scene = scene
+        self.series = Series()
+        self._clients: list[StoreClient] = []
+        self._filled: list[Filled] = []
+        self._index: IndexConfig | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether its answers mean anything."""
+        return self.name != NOOP
+
+    def lacks(self, workload: Workload) -> str:
+        """Why it cannot do a workload; empty when it can."""
+        missing = [need for need in workload.needs if not getattr(self.engine.capabilities, need)]
+        return f"needs the capability {' and '.join(missing)}" if missing else ""
+
+    def concurrency(self, wanted: int) -> int:
+        """How many clients there may be, up to so many."""
+        return wanted if self.engine.capabilities.concurrent_clients else 1
+
+    def clients(self, many: int) -> Sequence[Client]:
+        """So many, opened when they are first needed."""
+        while len(self._clients) < many:
+            self._clients.append(self._client())
+        return self._clients[:many]
+
+    def _client(self) -> StoreClient:
+        backend, url, runtime = self.engine.backend, self.engine.endpoint.url, Runtime(embedder=self._scene.embedder)
+        return StoreClient(
+            lambda: backend.open_memory(url, self._namespace, runtime, MemoryConfig()),
+            lambda: backend.open_index(url, self._namespace, runtime),
+        )
+
+    def fill(self, workloads: Sequence[Workload], index: IndexConfig | None) -> None:
+        """Store what the workloads are about, as far as it can do them. Raises Unfilled."""
+        if not self.judged:
+            return
+        own = [workload for workload in workloads if not self.lacks(workload)]
+        needs = {need for workload in own for need in workload.needs}
+        (client,) = self.clients(1)
+        assert isinstance(client, StoreClient)
+        if "storage" in needs:
+            self._filled.append(fill_memory(client.get("memory"), self._scene, embedded="semantic_recall" in needs))
+        if "vectors" in needs:
+            self._filled.append(fill_index(client.get("index"), self._scene, index))
+            self._index = client.get("index").describe_index(INDEX).config
+        for filled in self._filled:
+            if filled.rejected or filled.visible != filled.acknowledged:
+                raise Unfilled(
+                    f"of {', '.join(filled.seconds)}, {filled.acknowledged:,} were acknowledged and {filled.rejected:,}"
+                    f" refused, and {filled.visible:,} are there"
+                )
+
+    def describe(self, group: int) -> bundle.Engine:
+        """What was measured."""
+        endpoint = self.engine.endpoint
+        return bundle.Engine(
+            name=self.name,
+            kind=self.kind,
+            engine=self.engine.version,
+            method=endpoint.method,
+            detail=endpoint.detail,
+            index=self._index,
+            fill_seconds={part: round(s, 3) for filled in self._filled for part, s in filled.seconds.items()},
+            acknowledged=sum(filled.acknowledged for filled in self._filled),
+            visible=sum(filled.visible for filled in self._filled),
+            rejected=sum(filled.rejected for filled in self._filled),
+            group=group,
+        )
+
+    def close(self) -> None:
+        """Close every client."""
+        while self._clients:
+            self._clients.pop().close()
+
+
+class Entrant(msgspec.Struct, frozen=True):
+    """Who is to take part, by the name it was asked for."""
+
+    name: str
+    backend: Backend
+
+    @property
+    def kind(self) -> Literal["store", "floor"]:
+        """Floors are compared with, and pass no gate."""
+        return "floor" if self.name in FLOORS else "store"
+
+    @contextmanager
+    def enter(self, scene: Scene, method: str, urls: Mapping[str, str]) -> Generator[Contender]:
+        """Start its engine. Raises EngineUnavailable, UsageProblem."""
+        with ExitStack() as stack:
+            engine = stack.enter_context(
+                start(self.name, self.backend, "auto" if self.kind == "floor" else method, urls)
+            )
+            namespaces = stack.enter_context(Namespaces(engine))
+            namespace = stack.enter_context(namespaces.fresh())
+            contender = Contender(self.name, self.kind, engine, namespace, scene)
+            stack.callback(contender.close)
+            yield contender
+
+
+def entrants(names: Sequence[str], load: Callable[[str], Backend] = find) -> tuple[Entrant, ...]:
+    """The floors, and those named, each once. Raises UnknownBackend."""
+    return tuple(
+        Entrant(name, NoopBackend() if name == NOOP else load(name)) for name in dict.fromkeys((*FLOORS, *names))
+    )

@@ -1,0 +1,42 @@
+"""Where benchmarks keep what takes long to make, and locks, so that two processes do not make the same at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..backends.provision.homes import CACHE_VARIABLE
+from ..backends.provision.homes import cache as user_cache
+from ..harness.exits import UsageProblem
+
+Told = Callable[[str], None]
+"""Takes a line for people: what is going on."""
+
+
+def silent(line: str) -> None:
+    """Tells nobody."""
+
+
+def folder(cache: Path | None, kind: str) -> Path:
+    """The directory for one kind of things, made unless it is there; in the user's cache unless another is given.
+
+    Raises UsageProblem where it cannot be made.
+    """
+    found = (user_cache() / "benchmarks" if cache is None else cache) / kind
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageProblem(
+            f"nothing can be kept in {found}: {error.strerror}", hint=f"{CACHE_VARIABLE} names another place"
+        ) from error
+    return found
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Alone with what is, or will be, at a path; another process waits."""
+    with path.with_name(f".{path.name}.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
