@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from ..spec.types import RecallResult
 from .samples import Outcome
+from .truth import Truth
+
+NEVER = -1
+"""The number of a row that was never stored."""
 
 
 class Judged(NamedTuple):
@@ -37,20 +41,6 @@ class Expected(Protocol):
         ...
 
 
-class Truth(Protocol):
-    """What a search should find: see truth.exact. `count`: of the numbers of rows found, how many belong, how many are
-    different, and how many the filter excludes."""
-
-    @property
-    def due(self) -> int:
-        """How many rows."""
-        ...
-
-    def count(self, found: Sequence[int]) -> tuple[int, int, int]:
-        """Right ones, different ones, excluded ones."""
-        ...
-
-
 class Nearest(msgspec.Struct, frozen=True):
     """The closest rows of an index: ties by distance. `numbers`: of the rows, by id."""
 
@@ -68,11 +58,11 @@ class Nearest(msgspec.Struct, frozen=True):
 
     def judge(self, kept: tuple[str, ...]) -> Judged:
         """See Expected. An id that was never stored is wrong."""
-        found = [self.numbers[id] for id in kept if id in self.numbers]
-        right, different, excluded = self.truth.count(found)
+        counted = self.truth.count([self.numbers.get(id, NEVER) for id in kept])
         due = self.truth.due
-        wrong = excluded > 0 or different < len(kept) or len(kept) > due
-        return Judged("wrong" if wrong else "short" if different < due else "ok", due, right, len(kept))
+        wrong = counted.wrong > 0 or len(kept) > due
+        outcome: Outcome = "wrong" if wrong else "short" if counted.returned_unique < due else "ok"
+        return Judged(outcome, due, counted.right, len(kept))
 
 
 class Listed(msgspec.Struct, frozen=True):

@@ -200,7 +200,8 @@ class Bench:
         if self._lost(course):
             return
         try:
-            self.state.add([*phases])
+            for measured in phases:
+                self.state.add(measured)
         except Lacking as error:
             self.state.unsupported.setdefault(course.contender.name, {})[course.workload.name] = str(error)
         except Stuck as error:

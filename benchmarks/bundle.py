@@ -24,7 +24,7 @@ SETTINGS = ("rate", "share", "concurrency", "round")
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored and asked. hash: of all of it. rows, dimension: of vectors; messages and threads: of memory."""
+    """What is stored and asked: vectors, by `spec` and `hash`, and messages, by `memory` and `memory_hash`."""
 
     spec: str
     hash: str
@@ -32,7 +32,9 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True):
     dimension: int
     metric: str
     queries: int
-    """Different queries; workloads repeat them, each time in another order."""
+    """Different ones; workloads repeat them, each time in another order."""
+    memory: str
+    memory_hash: str
     threads: int
     messages: int
     embedder: str
@@ -176,8 +178,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark run: what was measured with what, and the summary. `samples` names the file with the raw figures.
 
     k: rows asked of a search. payload: what an answer carries. consistency: what an acknowledged write is. machine: see
-    `memassay compare`, which refuses two that differ. rounds_done: of profile.rounds, those that are whole; finished: the
-    same by contender. partial: it was interrupted. unsupported: by contender, workloads it lacks, and why. notes: what a reader has to know.
+    `memassay compare`, which refuses two that differ. rounds_done: of profile.rounds, those that are whole; finished:
+    the same by contender. partial: it was interrupted. unsupported: by contender, workloads it lacks, and why.
+    notes: what a reader has to know.
     """
 
     format: Literal["memassay-bench"] = FORMAT

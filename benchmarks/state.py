@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 import msgspec
 
@@ -28,13 +27,13 @@ class State(msgspec.Struct):
     finished: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     """By contender, how many rounds are whole."""
 
-    def add(self, measured: Iterable[Measured]) -> None:
-        """Keep phases that were measured."""
-        for samples, errors, elapsed, cpu in measured:
-            self.blocks.append(samples)
-            key = samples.contender, samples.workload, samples.phase, samples.share
-            before = self.asides.get(key, Aside(Counter(), 0, 0))
-            self.asides[key] = Aside(before.errors + errors, before.elapsed + elapsed, before.cpu + cpu)
+    def add(self, measured: Measured) -> None:
+        """Keep a phase that was measured."""
+        samples, errors, elapsed, cpu = measured
+        self.blocks.append(samples)
+        key = samples.contender, samples.workload, samples.phase, samples.share
+        before = self.asides.get(key, Aside(Counter(), 0, 0))
+        self.asides[key] = Aside(before.errors + errors, before.elapsed + elapsed, before.cpu + cpu)
 
     def note(self, line: str) -> None:
         """Say something once."""

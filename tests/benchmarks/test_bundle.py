@@ -30,6 +30,8 @@ def manifest() -> Manifest:
         dimension=8,
         metric="cosine",
         queries=10,
+        memory="talk",
+        memory_hash="00",
         threads=1,
         messages=10,
         embedder="none",

@@ -1,0 +1,116 @@
+"""Shows a benchmark: what was measured, a row for each figure, and why there is none where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .bundle import Manifest, Row
+
+FAULTS = ("short", "wrong", "failed", "unsent")
+
+
+def show(manifest: Manifest, out: Console) -> None:
+    """Print all of it."""
+    for line in heading(manifest):
+        out.print(Text(line), soft_wrap=True)
+    for phase, title in (
+        ("closed", "closed loop: the peak; its times are no user's latency"),
+        ("open", "open loop: latency from when an operation was due"),
+        ("cold", "the first operations, before anything is warm"),
+    ):
+        rows = [row for row in manifest.rows if row.phase == phase]
+        if rows:
+            out.print()
+            out.print(Text(title, style="bold"))
+            out.print(table(rows, [f"{each:g}" for each in manifest.profile.percentiles], manifest))
+    out.print()
+    for line in gaps(manifest):
+        out.print(Text(line), soft_wrap=True)
+
+
+def heading(manifest: Manifest) -> Iterator[str]:
+    """What the figures are of."""
+    data, profile = manifest.data, manifest.profile
+    yield (
+        f"memassay {manifest.memassay}, profile {profile.name}"
+        + (" (indicative: too little is measured to compare with)" if profile.indicative else "")
+        + (", partial" if manifest.partial else "")
+        + f": {manifest.rounds_done} of {profile.rounds} rounds, engines started {profile.starts} times,"
+        f" {manifest.seconds:.0f} s"
+    )
+    yield (
+        f"{data.spec}: {data.rows:,} × {data.dimension}, {data.metric}, k = {manifest.k}; {data.messages:,} messages in"
+        f" {data.threads:,} threads ({data.memory}); seed {manifest.seed}, {data.hash[:12]}"
+    )
+    yield f"{manifest.payload}; {manifest.consistency}; {profile.arrivals} arrivals"
+    for engine in manifest.engines:
+        index = engine.index
+        parts = [engine.engine, engine.detail]
+        parts += [f"index {index.type}"] if index is not None else []
+        parts += [f"{key} {value}" for key, value in {**engine.settings, **engine.plan}.items()]
+        parts += [f"{key} {size / 2**20:.1f} MB" for key, size in engine.sizes.items()]
+        parts += [f"{part} stored in {seconds:.1f} s" for part, seconds in engine.fill_seconds.items()]
+        yield f"{engine.name}: " + ("; ".join(filter(None, parts)) if not engine.error else f"ERROR {engine.error}")
+
+
+def table(rows: Sequence[Row], percentiles: Sequence[str], manifest: Manifest) -> Table:
+    """A line a row, by workload."""
+    bound = {(peak.contender, peak.workload) for peak in manifest.peaks if peak.harness_bound}
+    shown = Table(box=None, pad_edge=False)
+    for name in ("workload", "store"):
+        shown.add_column(name, no_wrap=True)
+    for name in ("of peak", "clients", "ops/s", *(f"p{each} ms" for each in percentiles), "recall", "p5", "min"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=False)
+    order = {name: place for place, name in enumerate(manifest.profile.workloads)}
+    for row in sorted(rows, key=lambda row: order.get(row.workload, len(order))):
+        shown.add_row(
+            row.workload,
+            row.contender,
+            f"{row.share:.0%}" if row.share else "",
+            str(row.concurrency),
+            f"{row.throughput:,.0f}",
+            *(_ms(row.response_ms.get(each)) for each in percentiles),
+            *(_part(each) for each in (row.recall, row.recall_p5, row.recall_min)),
+            ", ".join(_remarks(row, (row.contender, row.workload) in bound)),
+        )
+    return shown
+
+
+def _remarks(row: Row, bound: bool) -> Iterator[str]:
+    for fault in FAULTS:
+        if many := getattr(row, fault):
+            yield f"{many / row.samples:.2%} {fault}"
+    if row.saturated:
+        yield "saturated"
+    if bound and row.phase == "closed":
+        yield "harness-bound"
+    if not row.stationary and row.phase != "cold":
+        yield f"not stationary after {row.discarded:,}"
+    if row.late >= 0.01:
+        yield f"{row.late:.1%} handed out late"
+
+
+def gaps(manifest: Manifest) -> Iterator[str]:
+    """Where there is no figure, and why; and what else a reader has to know."""
+    for gate in manifest.gates:
+        yield f"no number  {gate.workload} on {gate.contender}: {gate.reason} ({gate.source})"
+    for contender, lacking in manifest.unsupported.items():
+        for workload, reason in lacking.items():
+            yield f"unsupported  {workload} on {contender}: {reason}"
+    for row in manifest.rows:
+        for error, many in row.errors.items():
+            yield f"failed  {row.workload} on {row.contender} ({row.phase}): {many} × {error}"
+    yield from manifest.notes
+
+
+def _ms(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _part(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
