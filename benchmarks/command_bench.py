@@ -139,7 +139,9 @@ def bench(
                 urls=urls,
                 results=given,
             )
-            done = measure(plan, run, known, display, json_file, spent=0.0 if before is None else before.manifest.seconds)
+            done = measure(
+                plan, run, known, display, json_file, spent=0.0 if before is None else before.manifest.seconds
+            )
         report.show(done, _wide(Output(file=stdout)))
         raise typer.Exit(code_of(done))
 
