@@ -35,16 +35,17 @@ from ..harness.exits import Exit, UsageProblem
 from ..harness.output import own_stdout
 from ..harness.progress import Display
 from ..harness.runner import Target
+from ..spec.errors import StoreError
+from ..spec.index_requests import parse_config
+from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
 from .bench import Bench, Plan
 from .bundle import Manifest, Profile
 from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
-from .datasets import open_dataset
 from .profiles import PROFILES
 from .scene import Scene
 from .state import State, resumed
-from .truth import exact
 from .workloads import WORKLOADS
 
 HELP = """Measure stores under load: peak, latency at rates below it, and recall in the same run.
@@ -69,6 +70,10 @@ Exit codes:
   130  interrupted; what is written is partial, and --resume goes on"""
 
 WIDTH = 160
+"""Of the tables, where no terminal says how wide it is."""
+
+SMALL = 2
+"""A dimension that every index may have."""
 
 
 def register(app: typer.Typer) -> None:
@@ -139,7 +144,8 @@ def bench(
                 urls=urls,
                 results=given,
             )
-            done = measure(plan, run, known, display, json_file, spent=0.0 if before is None else before.manifest.seconds)
+            spent = 0.0 if before is None else before.manifest.seconds
+            done = measure(plan, run, known, display, json_file, spent=spent)
         report.show(done, _wide(Output(file=stdout)))
         raise typer.Exit(code_of(done))
 
@@ -202,9 +208,11 @@ def index_config(text: str | None) -> IndexConfig | None:
     kind, *options = text.split(",")
     try:
         pairs = dict(option.split("=") for option in options)
-        return msgspec.convert({"type": kind, **pairs}, INDEX_CONFIG, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
+        config = msgspec.convert({"type": kind, **pairs}, IndexConfig, strict=False)
+        parse_config(config, SMALL, MODEL_CAPABILITIES)
+    except (ValueError, msgspec.ValidationError, StoreError) as error:
         raise UsageProblem(f"--index {text!r}: {error}", hint="such as flat, or hnsw,m=8,ef_construction=32") from None
+    return config
 
 
 def check_files(json_file: Path | None, *, resume: bool) -> None:

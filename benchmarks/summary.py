@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from .bundle import Row
 from .samples import Phase, Samples
 
-Key = tuple[str, str, Phase, float]
-"""Contender, workload, phase and share."""
+Key = tuple[str, str, Phase, float, float]
+"""Contender, workload, phase, share and rate."""
 
 NEEDED = {99.0: 1_000, 99.9: 10_000}
 """Samples of every round without which a percentile is not shown (R15)."""
@@ -24,7 +24,7 @@ FEW = 20
 """The same for any other."""
 
 BEHIND = 0.05
-"""Saturated: this part of the operations was still waiting when the last was due."""
+"""Saturated: this part of the operations, and more than there are clients, still waited when the last was due."""
 
 
 class Aside(NamedTuple):
@@ -55,11 +55,16 @@ def rows(
     grouped: dict[Key, list[Samples]] = {}
     for block in blocks:
         if block.phase != "warmup" and len(block):
-            grouped.setdefault((block.contender, block.workload, block.phase, block.share), []).append(block)
+            grouped.setdefault(key_of(block), []).append(block)
     return [
         _row(own, asides.get(key), warmths.get(key[:2], Warmth(0, stationary=True)), percentiles)
         for key, own in grouped.items()
     ]
+
+
+def key_of(block: Samples) -> Key:
+    """Samples of one row have it in common."""
+    return block.contender, block.workload, block.phase, block.share, block.rate
 
 
 def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percentiles: Sequence[float]) -> Row:
@@ -93,6 +98,7 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         recall=float(recall.mean()) if len(recall) else None,
         recall_p5=float(np.percentile(recall, 5)) if len(recall) else None,
         recall_min=float(recall.min()) if len(recall) else None,
+        first_ms=statistics.median(int(block.response_ns[0]) for block in blocks) / 1e6,
         discarded=warmth.discarded,
         stationary=warmth.stationary,
         harness_cpu=aside.cpu / aside.elapsed if aside and aside.elapsed else None,
@@ -118,8 +124,8 @@ def saturated(block: Samples) -> bool:
     """Whether the store fell behind its schedule, so that what is measured is a backlog."""
     if block.phase != "open":
         return False
-    behind = block.started_ns > block.intended_ns.max()
-    return bool(block.of("unsent").any() or behind.mean() > BEHIND)
+    behind = int((block.started_ns > block.intended_ns.max()).sum())
+    return bool(block.of("unsent").any() or behind > max(BEHIND * len(block), block.concurrency))
 
 
 def _waited(block: Samples) -> NDArray[np.float64]:
