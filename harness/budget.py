@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ..backends.provision import EngineUnavailable
-from ..spec.clauses import Level
+from ..spec.strategies import Scenario
 from . import corpus
 from .engine import EngineFailed, Namespaces, start
 from .execution import execute_in
@@ -37,13 +37,15 @@ def seconds(text: str) -> float:
     return total
 
 
-def affordable(plan: Plan, level: Level, seed: int, budget: float, progress: corpus.Progress) -> int:
+def affordable(
+    plan: Plan, seed: int, budget: float, scenarios: Mapping[str, Scenario], progress: corpus.Progress
+) -> int:
     """How many programs can be generated, and run on every backend, in that many seconds; at most a corpus's most.
 
     A backend whose engine does not start, or dies, takes no time of it: the run will say so.
     """
     began = time.perf_counter()
-    sample = corpus.build(level, seed, SAMPLE, progress=progress).entries
+    sample = corpus.build(plan.level, seed, SAMPLE, scenarios=scenarios, progress=progress).entries
     spent = time.perf_counter() - began
     with hostile_zone():
         for target in plan.targets:

@@ -53,6 +53,7 @@ from .arguments import (
     Urls,
     bounded,
     chosen_clauses,
+    chosen_scenarios,
     complain,
     engines,
     known_clauses,
@@ -133,6 +134,7 @@ Examples:
   memassay verify libsql postgres --level smoke
   memassay verify my_adapter:MyBackend --clause ORD-1 --clause FLT
   memassay verify postgres --url postgres=postgresql://me@host/db --budget 2m --json result.json
+  memassay verify my_adapter:MyBackend --scenario injection --clause ISO --examples 400
 """
     )
 )
@@ -141,6 +143,10 @@ def verify(
     level: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="How much is asked, and how often.")] = "core",
     clause: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this clause or family; may be repeated.")
+    ] = None,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only programs of this kind; may be repeated. A wrong name lists them."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Which programs are generated.")] = 0,
     examples: Annotated[
@@ -174,6 +180,7 @@ def verify(
         output.check({"--json": json_file, "--junit": junit_file})
         output.check_folder("--cases", cases_folder)
         targets = targets_of(backends)
+        scenarios = chosen_scenarios(scenario or [], level_of(level))
         declared = known.read()
         given = None if cases_folder == cases.DEFAULT_FOLDER else cases_folder
         first = cases.programs([declared.cases, given])
@@ -189,9 +196,9 @@ def verify(
         reachable(plan.targets, provision, plan.urls)
         with own_stdout() as stdout, Display(Output(file=stdout)) as display:
             if allowed is not None:
-                examples = budget.affordable(plan, plan.level, seed, allowed, display.corpus)
+                examples = budget.affordable(plan, seed, allowed, scenarios, display.corpus)
                 display.say(f"a budget of {time_budget} allows {examples:,} programs")
-            programs = corpus.build(plan.level, seed, examples, progress=display.corpus)
+            programs = corpus.build(plan.level, seed, examples, scenarios=scenarios, progress=display.corpus)
             result = runner.verify(plan, corpus.with_cases(programs, first), display)
         unwritten: list[str] = []
         with _noted(unwritten):

@@ -114,7 +114,14 @@ def build(
     whole = hashlib.sha256("".join(entry.hash for entry in entries).encode()).hexdigest()[:16]
     return Corpus(
         entries,
-        artefact.Corpus(seed=seed_, level=level, examples=total, programs=len(entries), hash=whole),
+        artefact.Corpus(
+            seed=seed_,
+            level=level,
+            examples=total,
+            programs=len(entries),
+            hash=whole,
+            scenarios=() if len(scenarios) == len(SCENARIOS) else tuple(scenarios),
+        ),
     )
 
 

@@ -40,6 +40,7 @@ class Display:
                 self._bar.close()
                 corpus = event.corpus
                 about = f"level {corpus.level}, seed {corpus.seed}"
+                about += f", scenarios {', '.join(corpus.scenarios)}" if corpus.scenarios else ""
                 some = "" if event.to_run == corpus.programs else f", {event.to_run:,} of them for these clauses"
                 self.say(f"{about}: {corpus.programs:,} programs, corpus {corpus.hash}{some}")
             case events.EngineStarting():

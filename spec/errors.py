@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -100,3 +102,17 @@ class Unsupported(StoreError):
 def codes() -> tuple[str, ...]:
     """Every code of the specification, sorted."""
     return tuple(sorted(kind.code for kind in StoreError.__subclasses__()))
+
+
+@contextmanager
+def refusing(checks: Callable[[], Iterable[Callable[[], object]]]) -> Generator[None]:
+    """Around a call that may be wrong in several ways: what each check refuses alone is as right as what is raised."""
+    try:
+        yield
+    except StoreError as error:
+        for check in checks():
+            try:
+                check()
+            except StoreError as other:
+                error.also = (*error.also, other.code)
+        raise

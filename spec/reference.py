@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Unpack, cast
 
@@ -26,6 +26,7 @@ from .errors import (
     OwnershipMismatch,
     ThreadNotFound,
     Unsupported,
+    refusing,
 )
 from .index_requests import parse_semantic_index
 from .protocols import Embedder, Memory, Runtime, VectorIndex
@@ -452,8 +453,8 @@ class Model:
 
     def recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> RecallResult:
         """See protocols.Memory."""
-        asked = parse_recall(thread_id, self.options, **options)
-        with self._lock:
+        with self._lock, refusing(lambda: self._wrong_recall(thread_id, **options)):
+            asked = parse_recall(thread_id, self.options, **options)
             embedder = None
             if asked.search is not None:
                 embedder = self._embedder()
@@ -552,6 +553,19 @@ class Model:
                     tuple(float(component) for component in vector),
                     snapshot(self.state.threads[message.thread_id], message),
                 )
+
+    def _wrong_recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> Iterator[Callable[[], object]]:
+        """What is wrong with one argument alone, where others are wrong too."""
+        for name in ("include", "filter", "order_by", "thread_config"):
+            if name in options:
+                alone: Any = {name: options[name]}
+                yield lambda alone=alone: parse_recall("t", self.options, **alone)
+        page: Any = {name: options[name] for name in ("page", "per_page") if name in options}
+        yield lambda: parse_recall(thread_id, self.options, **page)
+        if options.get("vector_search_string") is not None:
+            asked: Any = {**options, "page": 0, "per_page": None, "include": None, "filter": None, "order_by": None}
+            yield lambda: parse_recall("t", self.options, **asked).search and self._embedder()
+        yield lambda: self.own(parse_recall(thread_id, self.options, resource_id=options.get("resource_id")))
 
     def own(self, asked: Recall) -> None:
         """Refuse a request that names a resource which does not own the thread (ORD-6)."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from .capabilities import Capabilities
-from .errors import AlreadyExists, IndexNotFound
+from .errors import AlreadyExists, IndexNotFound, refusing
 from .index_requests import (
     NewIndex,
     VectorQuery,
@@ -24,7 +24,7 @@ from .operators import Node
 from .requests import parse_ids
 from .types import IndexConfig, IndexDescription, Metadata, NewVector, VectorHit, VectorRow
 from .values import copy_json, identifier
-from .vectors import Vector, scores
+from .vectors import Metric, Vector, scores
 
 MODEL_CAPABILITIES = Capabilities(
     vectors=True,
@@ -92,7 +92,7 @@ class ModelIndex:
 
     def upsert_vectors(self, name: str, vectors: Sequence[NewVector]) -> int:
         """See protocols.VectorIndex."""
-        with self._lock:
+        with self._lock, refusing(lambda: _wrong_rows(vectors, self.state.indexes.get(name))):
             index, rows = self.find(name)
             batch = parse_upsert(vectors, index.dimension, index.metric)
             for row in batch:
@@ -103,12 +103,13 @@ class ModelIndex:
 
     def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
         """See protocols.VectorIndex."""
-        _, rows = self.find(name)
-        return tuple(
-            VectorRow(row_id, rows[row_id].vector, copy_json(rows[row_id].metadata))
-            for row_id in parse_ids(ids, clause="VEC-2")
-            if row_id in rows
-        )
+        with refusing(lambda: [lambda: parse_ids(ids)]):
+            _, rows = self.find(name)
+            return tuple(
+                VectorRow(row_id, rows[row_id].vector, copy_json(rows[row_id].metadata))
+                for row_id in parse_ids(ids, clause="VEC-2")
+                if row_id in rows
+            )
 
     def update_vector(
         self,
@@ -119,7 +120,7 @@ class ModelIndex:
         metadata: Mapping[str, Any] | None = None,
     ) -> bool:
         """See protocols.VectorIndex."""
-        with self._lock:
+        with self._lock, refusing(lambda: _wrong_row(id, vector, metadata, self.state.indexes.get(name))):
             index, rows = self.find(name)
             change = parse_update_vector(id, vector, metadata, index.dimension, index.metric)
             old = rows.get(change.id)
@@ -135,7 +136,7 @@ class ModelIndex:
         self, name: str, *, ids: Sequence[str] | None = None, filter: Mapping[str, Any] | None = None
     ) -> int:
         """See protocols.VectorIndex."""
-        with self._lock:
+        with self._lock, refusing(lambda: [lambda: parse_delete_vectors(ids, filter)]):
             _, rows = self.find(name)
             asked = parse_delete_vectors(ids, filter)
             named = asked if isinstance(asked, tuple) else tuple(self.matching(name, asked))
@@ -152,10 +153,19 @@ class ModelIndex:
         exact: bool = False,
     ) -> tuple[VectorHit, ...]:
         """See protocols.VectorIndex."""
-        index, _ = self.find(name)
-        asked = parse_query(
-            vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
-        )
+        with refusing(
+            lambda: [
+                lambda: _parse_query(vector, self.state.indexes.get(name)),
+                lambda: _parse_query(top_k=top_k),
+                lambda: _parse_query(filter=filter),
+                lambda: _parse_query(min_score=min_score),
+                lambda: _parse_query(exact=exact),
+            ]
+        ):
+            index, _ = self.find(name)
+            asked = parse_query(
+                vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
+            )
         return self.answer(index, asked)
 
     def answer(self, index: NewIndex, asked: VectorQuery) -> tuple[VectorHit, ...]:
@@ -187,6 +197,42 @@ class ModelIndex:
 
     def close(self) -> None:
         """See protocols.VectorIndex."""
+
+
+# What is wrong with one argument alone.
+
+
+def _parse_query(
+    vector: Any = (1.0,),
+    index: NewIndex | None = None,
+    *,
+    top_k: Any = 1,
+    filter: Any = None,
+    min_score: Any = None,
+    exact: Any = False,
+) -> VectorQuery:
+    kind = _kind(vector, index)
+    return parse_query(vector, *kind, top_k=top_k, filter=filter, min_score=min_score, exact=exact)
+
+
+def _wrong_rows(vectors: Any, index: NewIndex | None) -> Iterator[Callable[[], object]]:
+    for row in vectors if isinstance(vectors, list | tuple) else ():
+        if isinstance(row, NewVector):
+            yield from _wrong_row(row.id, row.vector, row.metadata, index)
+
+
+def _wrong_row(id: Any, vector: Any, metadata: Any, index: NewIndex | None) -> Iterator[Callable[[], object]]:
+    kind = _kind(vector, index)
+    yield lambda: parse_update_vector(id, None, None, *kind)
+    yield lambda: parse_update_vector("id", vector, None, *kind)
+    yield lambda: parse_update_vector("id", None, metadata, *kind)
+
+
+def _kind(vector: Any, index: NewIndex | None) -> tuple[int, Metric]:
+    """Of an index that is not there: as many components as the vector has."""
+    if index is not None:
+        return index.dimension, index.metric
+    return len(vector) if isinstance(vector, Sized) else 1, "euclidean"
 
 
 def _components(vector: Vector) -> tuple[float, ...]:

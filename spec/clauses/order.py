@@ -133,7 +133,8 @@ CLAUSES = (
         title="the thread's owner",
         statement=(
             "resource_id, when given, must own the thread, else OwnershipMismatch. An unknown thread has an empty "
-            "page (what is included from other threads still comes); with resource_id it is ThreadNotFound."
+            "page (what is included from other threads still comes); with resource_id it is ThreadNotFound. Where a "
+            "recall is wrong in several ways, any of its errors is right."
         ),
         source="recall reference: resourceId",
         level="smoke",

@@ -12,7 +12,8 @@ CLAUSES = (
             "create_index with the same dimension and metric again does nothing (whatever its config); with "
             "another it is AlreadyExists, the first intact. describe_index gives dimension, metric, config and "
             "count from the engine; list_indexes the namespace's names by code point; drop_index removes. An "
-            "unknown index is IndexNotFound in every call, never an empty answer. Index names are ids (VAL-2)."
+            "unknown index is IndexNotFound in every call, never an empty answer. Index names are ids (VAL-2). Where a "
+            "call is wrong in several ways, any of its errors is right."
         ),
         source="decision",
         level="smoke",

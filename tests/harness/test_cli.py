@@ -43,6 +43,11 @@ def test_help_has_examples(memassay: Cli, command: str) -> None:
     assert f"    memassay {command}" in memassay(command, "--help").stdout
 
 
+def test_a_scenario_is_chosen(memassay: Cli) -> None:
+    done = memassay("verify", "reference", "--scenario", "dates", "--clause", "TIM", "--examples", "20")
+    assert ("scenarios dates: 20 programs" in done.stdout, done.returncode) == (True, 0), done.stderr
+
+
 def test_the_version_is_shown(memassay: Cli) -> None:
     assert memassay("--version").stdout.startswith("memassay 0.")
 
@@ -56,6 +61,11 @@ MISTAKES = {
     "a module without the factory": (["verify", "memory_fakes:Nobody"], "Nobody"),
     "a factory that fails": (["verify", "memory_fakes:broken"], "this factory does not work"),
     "what is no backend": (["verify", "memory_fakes:Incomplete"], "it lacks"),
+    "an unknown scenario": (["verify", "reference", "--scenario", "chaos"], "injection"),
+    "a scenario beyond the level": (
+        ["verify", "reference", "--level", "smoke", "--scenario", "injection"],
+        "level smoke has no scenario",
+    ),
     "an unknown clause": (["verify", "reference", "--clause", "ORD-99"], "memassay clauses"),
     "a clause beyond the level": (["verify", "reference", "--level", "smoke", "--clause", "ORD-3a"], "raise --level"),
     "an unknown level": (["verify", "reference", "--level", "all"], "smoke, core, extended"),

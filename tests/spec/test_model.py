@@ -312,3 +312,48 @@ def test_a_refused_call_changes_nothing() -> None:
         with pytest.raises(StoreError):
             model.save_messages([NewMessage("new", thread, "x"), NewMessage("bad", thread, "x", role="nobody")])
         assert model.recall(thread, per_page=False) == before
+
+
+# Calls that are wrong in several ways: any of their errors is right
+
+
+def refused(*operations: ops.AnyOperation) -> set[str]:
+    """Every code that would be right for the last operation."""
+    outcome = run(Program(operations), ModelNamespace())[-1]
+    assert isinstance(outcome, Refused)
+    return {outcome.code, *outcome.also}
+
+
+INDEX = ops.CreateIndex(index="i", dimension=2)
+THREAD = ops.CreateThread(id="t", resource_id="r")
+
+
+def test_an_unknown_index_alone_is_index_not_found() -> None:
+    assert refused(ops.QueryVectors(index="x", vector=[1.0, 0.0])) == {"index_not_found"}
+
+
+def test_an_unknown_index_and_a_bad_argument() -> None:
+    assert refused(ops.QueryVectors(index="x", vector=[1.0, 0.0], top_k=1.0)) == {"index_not_found", "invalid_request"}
+
+
+def test_a_query_with_every_argument_wrong() -> None:
+    query = ops.QueryVectors(index="i", vector=[1.0], top_k=0, filter={"k": {"$no": 1}}, min_score="x")
+    assert refused(INDEX, query) == {"invalid_request", "invalid_vector", "invalid_filter"}
+
+
+def test_a_wrong_row_in_an_unknown_index() -> None:
+    rows = [{"id": "", "vector": [1.0]}, {"id": "a", "vector": ["x"]}]
+    assert refused(ops.UpsertVectors(index="x", vectors=rows)) == {
+        "index_not_found",
+        "invalid_request",
+        "invalid_vector",
+    }
+
+
+def test_a_recall_of_a_stranger_with_a_bad_page() -> None:
+    recall = ops.Recall(thread_id="t", resource_id="other", page=-1, filter={"metadata": {"$k": []}})
+    assert refused(THREAD, recall) == {"invalid_request", "invalid_filter", "ownership_mismatch"}
+
+
+def test_a_recall_that_is_wrong_in_one_way() -> None:
+    assert refused(THREAD, ops.Recall(thread_id="t", resource_id="r", page=-1)) == {"invalid_request"}

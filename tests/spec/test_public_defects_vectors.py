@@ -565,12 +565,15 @@ def test_b64_what_was_created_works(index: VectorIndex, dimension: int) -> None:
 
 @pytest.mark.parametrize("dimension", [4097, 16_000, 16_001, 100_000])
 def test_b64_what_an_engine_cannot_hold_is_refused_at_creation(index: VectorIndex, dimension: int) -> None:
+    refusal = ""
     try:
         index.create_index("i", dimension=dimension)
-    except Unsupported as refusal:
-        assert (str(dimension) in str(refusal), index.list_indexes()) == (True, ())
-    else:
+    except Unsupported as error:
+        refusal = str(error)
+    if index.list_indexes():
         assert_usable(index, dimension)
+    else:
+        assert str(dimension) in refusal
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, True])
