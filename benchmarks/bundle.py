@@ -43,7 +43,8 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How much is measured. Two runs are comparable when these are equal.
 
-    data, memory: the data sets of vectors and of messages. shares: parts of the peak at which the open loop is run.
+    data, memory: the data sets of vectors and of messages. shares: parts of the peak at which the open loop is run;
+    rates: operations a second at which it is, too.
     concurrency: the clients tried, in turn, to find the peak; as many as gave it are at work later. starts: how often
     engines are started and filled anew; rounds: in all. cold: operations before anything is warm. warmup_seconds: at
     most, until times stand still. peak_seconds: at each concurrency. closed_seconds: of a round in closed loop.
@@ -56,6 +57,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     workloads: tuple[str, ...]
     shares: tuple[float, ...]
+    rates: tuple[float, ...] = ()
     concurrency: tuple[int, ...]
     starts: int
     rounds: int
@@ -158,6 +160,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     recall: float | None
     recall_p5: float | None
     recall_min: float | None
+    first_ms: float | None = None
+    """Of the cold phase: the very first operation, median of starts."""
     discarded: int = 0
     """Operations before the phase that were not counted, until times stood still."""
     stationary: bool = True

@@ -35,16 +35,18 @@ from ..harness.exits import Exit, UsageProblem
 from ..harness.output import own_stdout
 from ..harness.progress import Display
 from ..harness.runner import Target
+from ..spec.errors import StoreError
+from ..spec.index_requests import parse_config
+from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
 from .bench import Bench, Plan
-from .bundle import Manifest, Profile
+from .bundle import Manifest, Peak, Profile
 from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
-from .datasets import open_dataset
+from .machine import fingerprint
 from .profiles import PROFILES
 from .scene import Scene
 from .state import State, resumed
-from .truth import exact
 from .workloads import WORKLOADS
 
 HELP = """Measure stores under load: peak, latency at rates below it, and recall in the same run.
@@ -69,6 +71,10 @@ Exit codes:
   130  interrupted; what is written is partial, and --resume goes on"""
 
 WIDTH = 160
+"""Of the tables, where no terminal says how wide it is."""
+
+SMALL = 2
+"""A dimension that every index may have."""
 
 
 def register(app: typer.Typer) -> None:
@@ -93,6 +99,14 @@ def bench(
         list[Path] | None,
         typer.Option("--results", metavar="FILE", help="What `verify --json` wrote: verdicts for the gate."),
     ] = None,
+    peaks_of: Annotated[
+        Path | None,
+        typer.Option("--peaks-of", metavar="FILE", help="Ask at the rates of this earlier run, to compare with it."),
+    ] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(min=0.1, metavar="N", help="Also ask at N operations a second; may be repeated."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json.")] = False,
     provision: Provision = AUTO,
     url: Urls = None,
@@ -106,7 +120,7 @@ def bench(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         bounded(seed, None)
-        profile_ = profile_of(profile, workload or (), data, rounds)
+        profile_ = profile_of(profile, workload or (), data, rounds, rate or ())
         config = index_config(index)
         check_files(json_file, resume=resume)
         given = gate.read(result or ())
@@ -123,12 +137,14 @@ def bench(
                 scene=scene,
                 seed=seed,
                 backends=backends,
-                machine=machine(),
+                machine=msgspec.to_builtins(fingerprint()),
                 started=datetime.now(UTC).isoformat(timespec="seconds"),
             )
             if before is not None:
                 manifest.check(run, before.manifest)
             known = resumed(before) if before is not None else State()
+            if peaks_of is not None and before is None:
+                known.peaks = peaks_in(peaks_of)
             plan = Plan(
                 entrants=affordable(taking_part, scene, known),
                 profile=profile_,
@@ -139,9 +155,8 @@ def bench(
                 urls=urls,
                 results=given,
             )
-            done = measure(
-                plan, run, known, display, json_file, spent=0.0 if before is None else before.manifest.seconds
-            )
+            spent = 0.0 if before is None else before.manifest.seconds
+            done = measure(plan, run, known, display, json_file, spent=spent)
         report.show(done, _wide(Output(file=stdout)))
         raise typer.Exit(code_of(done))
 
@@ -165,6 +180,17 @@ def measure(
     return keep(partial=False)
 
 
+def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
+    """Of an earlier run. Raises UsageProblem."""
+    return {(peak.contender, peak.workload): peak for peak in bundle.read_manifest(path).peaks}
+
+
+def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
+    """What is stored and asked about. Raises UsageProblem."""
+    vectors = open_dataset(_seeded(profile.data, seed), told=display.say)
+    return Scene(vectors, open_conversations(profile.memory, seed), k=k, seed=seed, truth=exact)
+
+
 def affordable(taking_part: tuple[Entrant, ...], scene: Scene, known: State) -> tuple[Entrant, ...]:
     """Who can take part in reasonable time: the model scans all vectors, in float64, for every search."""
     if scene.vectors.rows.size <= LARGEST:
@@ -180,7 +206,9 @@ def code_of(manifest: Manifest) -> Exit:
     return Exit.ENGINE if any(engine.error for engine in manifest.engines) else Exit.CONFORMS
 
 
-def profile_of(name: str, workloads: Sequence[str], data: str | None, rounds: int | None) -> Profile:
+def profile_of(
+    name: str, workloads: Sequence[str], data: str | None, rounds: int | None, rates: Sequence[float]
+) -> Profile:
     """A profile, and what is to be different from it. Raises UsageProblem."""
     if name not in PROFILES:
         raise UsageProblem(f"there is no profile {name!r}", hint="use " + ", ".join(PROFILES))
@@ -192,6 +220,7 @@ def profile_of(name: str, workloads: Sequence[str], data: str | None, rounds: in
         profile,
         workloads=tuple(dict.fromkeys(workloads)) or profile.workloads,
         data=data or profile.data,
+        rates=(*profile.rates, *rates),
         rounds=rounds or profile.rounds,
         starts=min(profile.starts, rounds or profile.rounds),
     )
@@ -204,9 +233,11 @@ def index_config(text: str | None) -> IndexConfig | None:
     kind, *options = text.split(",")
     try:
         pairs = dict(option.split("=") for option in options)
-        return msgspec.convert({"type": kind, **pairs}, INDEX_CONFIG, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
+        config = msgspec.convert({"type": kind, **pairs}, IndexConfig, strict=False)
+        parse_config(config, SMALL, MODEL_CAPABILITIES)
+    except (ValueError, msgspec.ValidationError, StoreError) as error:
         raise UsageProblem(f"--index {text!r}: {error}", hint="such as flat, or hnsw,m=8,ef_construction=32") from None
+    return config
 
 
 def check_files(json_file: Path | None, *, resume: bool) -> None:

@@ -1,8 +1,9 @@
-"""Data sets by name: `mixture:10k×64`, `digits`, `hdf5:FILE`, `fbin:FILE`, `u8bin:FILE`, `parquet:FILE`."""
+"""Data sets by name: `mixture:10k×64`, `digits`, `hdf5:FILE`, `fbin:FILE?metric=…`, `parquet:FILE?metric=…`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -10,12 +11,12 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from ..harness.exits import UsageProblem
-from . import mixture
+from . import digits, loaders, mixture
 from .filters import FILTERS, NO_FILTER, Filter
 from .keeping import Told, silent
 from .vectorset import Recipe, VectorSet, keep
 
-__all__ = ["FILTERS", "NO_FILTER", "Filter", "VectorSet", "open_dataset"]
+__all__ = ["FILTERS", "NO_FILTER", "Filter", "Reference", "VectorSet", "open_dataset", "reopen"]
 
 
 class Kind(NamedTuple):
@@ -27,6 +28,10 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     "mixture": Kind(mixture.Options, mixture.recipe),
+    "digits": Kind(digits.Options, digits.recipe),
+    "hdf5": Kind(loaders.Hdf5Options, loaders.hdf5),
+    **{kind: Kind(loaders.FileOptions, partial(loaders.binary, kind)) for kind in loaders.BINARY},
+    "parquet": Kind(loaders.ParquetOptions, loaders.parquet),
 }
 
 
@@ -41,7 +46,7 @@ def open_dataset(spec: str, *, cache: Path | None = None, told: Told = silent) -
         kind, _, given = kind.partition("?")
     if kind not in KINDS:
         raise UsageProblem(f"there is no kind of data set {kind!r}", hint=f"one of {', '.join(KINDS)}")
-    return keep(KINDS[kind].recipe(what, _options(kind, given)), cache, told)
+    return keep(KINDS[kind].recipe(what, _options(kind, given)), cache, told, spec=spec)
 
 
 def _options(kind: str, given: str) -> Any:
@@ -52,3 +57,34 @@ def _options(kind: str, given: str) -> Any:
     except (ValueError, msgspec.ValidationError) as error:
         known = ", ".join(field.name for field in msgspec.structs.fields(wanted))
         raise UsageProblem(f"bad options of {kind}, {given!r}: {error}", hint=f"name=value&…, of {known}") from error
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A data set as another process is told of it: what it is called, where it is kept, what its hash has to be."""
+
+    spec: str
+    folder: str
+    hash: str
+
+    @classmethod
+    def of(cls, dataset: VectorSet) -> Reference:
+        """Raises UsageProblem for one that is in memory alone."""
+        if dataset.folder is None:
+            raise UsageProblem(f"the {dataset.name} is in memory alone", hint="open it by its name")
+        return cls(dataset.spec, str(dataset.folder), dataset.hash())
+
+
+@lru_cache(maxsize=4)
+def reopen(reference: Reference) -> VectorSet:
+    """The data set, where it is kept if that can be seen from here; else by its name, in this user's cache.
+
+    Raises UsageProblem when it is not the same.
+    """
+    kept = Path(reference.folder)
+    found = open_dataset(reference.spec, cache=kept.parents[1] if kept.is_dir() else None)
+    if found.hash() != reference.hash:
+        raise UsageProblem(
+            f"{reference.spec} is another data set here: its hash is {found.hash()}, not {reference.hash}",
+            hint="use the same file, or the same versions of memassay and numpy, everywhere",
+        )
+    return found

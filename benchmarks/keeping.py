@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,3 +41,10 @@ def locked(path: Path) -> Generator[None]:
     with path.with_name(f".{path.name}.lock").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put a file there all at once."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_bytes(content)
+    os.replace(new, path)

@@ -26,6 +26,9 @@ AT_FIRST = 500
 RESERVE = 1.5
 """How many more operations are prepared than are expected."""
 
+MOST = 50_000
+"""Operations of a phase in closed loop, and at most handed out in a second: more tell nothing more."""
+
 WINDOW = 0.3
 """Seconds of a window of the warm-up."""
 
@@ -108,18 +111,19 @@ class Course:
         )
 
     def round(self, number: int) -> Iterator[Measured]:
-        """A round: closed loop at the peak's concurrency, then the open loop at each share. Raises load.Stuck."""
+        """A round: closed loop at the peak's concurrency, then the open loop at each rate. Raises load.Stuck."""
         assert self.peak is not None
         clients = self.peak.concurrency
         ran = self._closed("closed", clients, seconds=self._profile.closed_seconds)
         yield self._measured(ran, "closed", clients, round=number)
-        for share in self._profile.shares:
-            rate = share * self.peak.rate
+        shares = [(share, min(share * self.peak.rate, float(MOST))) for share in self._profile.shares]
+        for share, rate in (*shares, *((0.0, rate) for rate in self._profile.rates)):
             if rate > 0:
                 yield self._open(clients, rate, share, number)
 
     def _closed(self, phase: Phase, clients: int, *, seconds: float, most: int | None = None) -> tuple[Stream, Ran]:
-        expected = max(AT_FIRST // self.workload.rows, int(RESERVE * self._rate * seconds)) if most is None else most
+        most = MOST if most is None else most
+        expected = min(most, max(AT_FIRST // self.workload.rows, int(RESERVE * self._rate * seconds)))
         stream = self._stream(max(1, expected))
         ran = load.closed(self._work(stream, clients), clients, seconds=seconds, most=most)
         if phase != "cold":

@@ -22,7 +22,7 @@ SPREAD = 1.0
 PLANTED = 10
 """Of a thousand rows, so many are exact duplicates of others, and so many differ from others by next to nothing."""
 
-NUDGES = (-8, -4)
+NUDGES = (-7, -4)
 """Powers of ten between which lies how far those are apart: on both sides of what float32 can tell."""
 
 CHUNK = 8_192

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from .bundle import Profile
 from .workloads import WORKLOADS
 
@@ -75,4 +77,18 @@ FULL = Profile(
 )
 """Everything, on engines started and filled anew for every round (R14)."""
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, STANDARD, FULL)}
+HARNESS = msgspec.structs.replace(
+    QUICK,
+    name="harness",
+    data="mixture:1k×64",
+    workloads=("newest", "vector", "save-1"),
+    shares=(),
+    rates=(2_000.0,),
+    open_seconds=5.0,
+    open_most_seconds=5.0,
+    percentiles=PERCENTILES,
+    indicative=False,
+)
+"""What the harness costs by itself: `memassay bench noop --profile harness`."""
+
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, STANDARD, FULL, HARNESS)}

@@ -10,6 +10,9 @@ from rich.text import Text
 
 from .bundle import Manifest, Row
 
+LATE = 0.000_05
+"""What part of the operations has to be handed out late to be told."""
+
 FAULTS = ("short", "wrong", "failed", "unsent")
 
 
@@ -20,13 +23,12 @@ def show(manifest: Manifest, out: Console) -> None:
     for phase, title in (
         ("closed", "closed loop: the peak; its times are no user's latency"),
         ("open", "open loop: latency from when an operation was due"),
-        ("cold", "the first operations, before anything is warm"),
     ):
         rows = [row for row in manifest.rows if row.phase == phase]
         if rows:
             out.print()
             out.print(Text(title, style="bold"))
-            out.print(table(rows, [f"{each:g}" for each in manifest.profile.percentiles], manifest))
+            out.print(table(rows, manifest))
     out.print()
     for line in gaps(manifest):
         out.print(Text(line), soft_wrap=True)
@@ -57,25 +59,30 @@ def heading(manifest: Manifest) -> Iterator[str]:
         yield f"{engine.name}: " + ("; ".join(filter(None, parts)) if not engine.error else f"ERROR {engine.error}")
 
 
-def table(rows: Sequence[Row], percentiles: Sequence[str], manifest: Manifest) -> Table:
-    """A line a row, by workload."""
+def table(rows: Sequence[Row], manifest: Manifest) -> Table:
+    """A line a row, by workload. `first`: the very first operation, before anything was warm."""
+    percentiles = [f"{each:g}" for each in manifest.profile.percentiles]
+    cold = {(row.contender, row.workload): row.first_ms for row in manifest.rows if row.phase == "cold"}
     bound = {(peak.contender, peak.workload) for peak in manifest.peaks if peak.harness_bound}
     shown = Table(box=None, pad_edge=False)
     for name in ("workload", "store"):
         shown.add_column(name, no_wrap=True)
-    for name in ("of peak", "clients", "ops/s", *(f"p{each} ms" for each in percentiles), "recall", "p5", "min"):
+    measured = (*(f"p{each} ms" for each in percentiles), "recall", "p5", "min", "first ms")
+    for name in ("of peak", "clients", "ops/s", *measured):
         shown.add_column(name, justify="right", no_wrap=True)
     shown.add_column("", no_wrap=False)
-    order = {name: place for place, name in enumerate(manifest.profile.workloads)}
-    for row in sorted(rows, key=lambda row: order.get(row.workload, len(order))):
+    workloads = manifest.profile.workloads
+    stores = [engine.name for engine in manifest.engines]
+    for row in sorted(rows, key=lambda row: (workloads.index(row.workload), stores.index(row.contender), row.share)):
         shown.add_row(
             row.workload,
             row.contender,
-            f"{row.share:.0%}" if row.share else "",
+            f"{row.share:.0%}" if row.share else f"{row.rate:,.0f}/s" if row.rate else "",
             str(row.concurrency),
             f"{row.throughput:,.0f}",
             *(_ms(row.response_ms.get(each)) for each in percentiles),
             *(_part(each) for each in (row.recall, row.recall_p5, row.recall_min)),
+            _ms(cold.get((row.contender, row.workload))),
             ", ".join(_remarks(row, (row.contender, row.workload) in bound)),
         )
     return shown
@@ -91,7 +98,7 @@ def _remarks(row: Row, bound: bool) -> Iterator[str]:
         yield "harness-bound"
     if not row.stationary and row.phase != "cold":
         yield f"not stationary after {row.discarded:,}"
-    if row.late >= 0.01:
+    if row.late >= LATE:
         yield f"{row.late:.1%} handed out late"
 
 

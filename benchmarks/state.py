@@ -10,7 +10,7 @@ from . import bundle
 from .bundle import Bundle, Gate, Peak
 from .measure import Measured
 from .samples import Samples
-from .summary import Aside, Key, Warmth
+from .summary import Aside, Key, Warmth, key_of
 
 
 class State(msgspec.Struct):
@@ -31,7 +31,7 @@ class State(msgspec.Struct):
         """Keep a phase that was measured."""
         samples, errors, elapsed, cpu = measured
         self.blocks.append(samples)
-        key = samples.contender, samples.workload, samples.phase, samples.share
+        key = key_of(samples)
         before = self.asides.get(key, Aside(Counter(), 0, 0))
         self.asides[key] = Aside(before.errors + errors, before.elapsed + elapsed, before.cpu + cpu)
 
@@ -56,5 +56,5 @@ def resumed(read: Bundle) -> State:
     for row in manifest.rows:
         key = row.contender, row.workload
         state.warmths[key] = Warmth(row.discarded, row.stationary)
-        state.asides[*key, row.phase, row.share] = Aside(Counter(row.errors), 0, 0)
+        state.asides[*key, row.phase, row.share, row.rate] = Aside(Counter(row.errors), 0, 0)
     return state

@@ -6,25 +6,20 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bundle import Row
 from .samples import Phase, Samples
+from .statistics import percentile
 
-Key = tuple[str, str, Phase, float]
-"""Contender, workload, phase and share."""
-
-NEEDED = {99.0: 1_000, 99.9: 10_000}
-"""Samples of every round without which a percentile is not shown (R15)."""
-
-FEW = 20
-"""The same for any other."""
+Key = tuple[str, str, Phase, float, float]
+"""Contender, workload, phase, share and rate."""
 
 BEHIND = 0.05
-"""Saturated: this part of the operations was still waiting when the last was due."""
+"""Saturated: this part of the operations, and more than there are clients, still waited when the last was due."""
 
 
 class Aside(NamedTuple):
@@ -55,11 +50,16 @@ def rows(
     grouped: dict[Key, list[Samples]] = {}
     for block in blocks:
         if block.phase != "warmup" and len(block):
-            grouped.setdefault((block.contender, block.workload, block.phase, block.share), []).append(block)
+            grouped.setdefault(key_of(block), []).append(block)
     return [
         _row(own, asides.get(key), warmths.get(key[:2], Warmth(0, stationary=True)), percentiles)
         for key, own in grouped.items()
     ]
+
+
+def key_of(block: Samples) -> Key:
+    """Samples of one row have it in common."""
+    return block.contender, block.workload, block.phase, block.share, block.rate
 
 
 def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percentiles: Sequence[float]) -> Row:
@@ -81,8 +81,8 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         samples=len(response),
         samples_per_round=least,
         throughput=statistics.median(throughput(block) for block in blocks),
-        response_ms={f"{each:g}": percentile(response, each, least) for each in percentiles},
-        service_ms={f"{each:g}": percentile(service, each, least) for each in percentiles},
+        response_ms={f"{each:g}": _milliseconds(response, each, least) for each in percentiles},
+        service_ms={f"{each:g}": _milliseconds(service, each, least) for each in percentiles},
         ok=outcomes["ok"],
         short=outcomes["short"],
         wrong=outcomes["wrong"],
@@ -93,6 +93,7 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         recall=float(recall.mean()) if len(recall) else None,
         recall_p5=float(np.percentile(recall, 5)) if len(recall) else None,
         recall_min=float(recall.min()) if len(recall) else None,
+        first_ms=statistics.median(int(block.response_ns[0]) for block in blocks) / 1e6,
         discarded=warmth.discarded,
         stationary=warmth.stationary,
         harness_cpu=aside.cpu / aside.elapsed if aside and aside.elapsed else None,
@@ -100,12 +101,10 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
     )
 
 
-def percentile(nanoseconds: NDArray[np.float64] | NDArray[np.int64], q: float, least: int) -> float | None:
-    """Milliseconds; None where a round has too few samples, or so many were not answered that there is no such time."""
-    if least < NEEDED.get(q, FEW):
-        return None
-    found = float(np.percentile(nanoseconds, q, method="higher"))
-    return found / 1e6 if math.isfinite(found) else None
+def _milliseconds(nanoseconds: NDArray[Any], q: float, least: int) -> float | None:
+    """A percentile; None where a round has too few samples, or so many were not answered that there is no such time."""
+    found = percentile(nanoseconds, q, least)
+    return found / 1e6 if found is not None and math.isfinite(found) else None
 
 
 def throughput(block: Samples) -> float:
@@ -118,8 +117,8 @@ def saturated(block: Samples) -> bool:
     """Whether the store fell behind its schedule, so that what is measured is a backlog."""
     if block.phase != "open":
         return False
-    behind = block.started_ns > block.intended_ns.max()
-    return bool(block.of("unsent").any() or behind.mean() > BEHIND)
+    behind = int((block.started_ns > block.intended_ns.max()).sum())
+    return bool(block.of("unsent").any() or behind > max(BEHIND * len(block), block.concurrency))
 
 
 def _waited(block: Samples) -> NDArray[np.float64]:

@@ -61,15 +61,19 @@ class VectorSet(msgspec.Struct, frozen=True, dict=True, eq=False):
     """Rows, shape (n, d), which filters leave which of them, and queries held out of the rows, shape (q, d).
 
     `queries` are like the rows; `directed` are close together, `aligned` rows are the nearest to them and `against`
-    rows the farthest. `folder` is where it is kept; a data set in memory has none.
+    rows the farthest. `folder` is where it is kept and `spec` what it was opened by; a data set in memory has neither.
     """
 
     name: str
     metric: Metric
     arrays: Arrays
     folder: Path | None = None
+    spec: str = ""
 
     filters: ClassVar[tuple[Filter, ...]] = FILTERS
+
+    def __repr__(self) -> str:
+        return f"<VectorSet {self.name}>"
 
     @property
     def rows(self) -> Array:
@@ -128,7 +132,7 @@ def make(recipe: Recipe) -> VectorSet:
     return VectorSet(recipe.name, recipe.metric, arrays)
 
 
-def keep(recipe: Recipe, cache: Path | None, told: Told = silent) -> VectorSet:
+def keep(recipe: Recipe, cache: Path | None, told: Told = silent, *, spec: str = "") -> VectorSet:
     """The data set mapped from the cache, made first unless it is there.
 
     Two processes at a time do not disturb each other. Raises UsageProblem when something else is in its place.
@@ -138,7 +142,7 @@ def keep(recipe: Recipe, cache: Path | None, told: Told = silent) -> VectorSet:
     with locked(home):
         if home.exists():
             try:
-                return _open(home, recipe)
+                return _open(home, recipe, spec)
             except _Damaged as damage:
                 told(f"{home} is damaged ({damage}): it is made anew")
                 shutil.rmtree(home)
@@ -151,7 +155,7 @@ def keep(recipe: Recipe, cache: Path | None, told: Told = silent) -> VectorSet:
             building.rename(home)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-        return _open(home, recipe)
+        return _open(home, recipe, spec)
 
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float32), np.dtype(np.float32), np.dtype(np.bool_))
@@ -185,7 +189,7 @@ def _build(building: Path, recipe: Recipe) -> None:
     (building / MANIFEST).write_bytes(msgspec.json.encode(manifest))
 
 
-def _open(home: Path, recipe: Recipe) -> VectorSet:
+def _open(home: Path, recipe: Recipe, spec: str) -> VectorSet:
     try:
         manifest = msgspec.json.decode((home / MANIFEST).read_bytes(), type=_Manifest)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -198,7 +202,7 @@ def _open(home: Path, recipe: Recipe) -> VectorSet:
         loaded: list[Any] = [np.load(home / f"{name}.npy", mmap_mode="r") for name in Arrays._fields]
     except (OSError, ValueError, EOFError) as error:
         raise _Damaged(str(error)) from error
-    found = VectorSet(manifest.name, manifest.metric, Arrays(*loaded), home)
+    found = VectorSet(manifest.name, manifest.metric, Arrays(*loaded), home, spec)
     if [array.shape for array in loaded] != [*recipe.shapes()]:
         raise _Damaged("an array has another shape")
     if found.hash() != manifest.hash:
