@@ -12,10 +12,10 @@ from ..harness.artefact import own_version
 from ..harness.exits import UsageProblem
 from . import bundle
 from .bundle import FORMAT, Bundle, Manifest
-from .changes import Absence, Place, Run, changes_of, distrusted
+from .changes import Absence, Place, Run, Spot, changes_of, distrusted, where
 from .comparison import Comparison, Side
 from .machine import DRIFT, Machine
-from .samples import Phase, Samples
+from .samples import Samples
 from .statistics import CONFIDENCE, EFFECT
 
 MEANING = ("data", "memory", "arrivals", "warmup_seconds", "closed_seconds", "open_seconds", "open_most_seconds")
@@ -82,7 +82,7 @@ def _meaning(one: Manifest, two: Manifest) -> Iterator[tuple[str, object, object
     yield "the consistency", repr(one.consistency), repr(two.consistency)
     for name in bundle.DataSet.__struct_fields__:
         # A file may have been moved: what is in it is what counts.
-        if name != "spec":
+        if name not in ("spec", "memory"):
             yield f"the data set ({name})", getattr(one.data, name), getattr(two.data, name)
     for name in MEANING:
         yield f"the profile ({name})", getattr(one.profile, name), getattr(two.profile, name)
@@ -151,12 +151,12 @@ def compare(
 
 def _runs(side: Sequence[Given], unit: Literal["round", "run"]) -> list[Run]:
     """What figures are taken from: whole rounds alone, or whole bundles."""
-    runs: dict[int, dict[tuple[Place, Phase, float], list[Samples]]] = {}
+    runs: dict[int, dict[tuple[Place, Spot], list[Samples]]] = {}
     for number, given in enumerate(side):
         for block in given.bundle.blocks:
             if block.phase in ("closed", "open") and len(block) and block.round <= _whole(given.manifest, block):
                 own = runs.setdefault(block.round if unit == "round" else number, {})
-                own.setdefault(((block.contender, block.workload), block.phase, block.share), []).append(block)
+                own.setdefault(where(block), []).append(block)
     return [Run(runs[number]) for number in sorted(runs)]
 
 
@@ -168,7 +168,7 @@ def _places(
     old: Sequence[Run], new: Sequence[Run], contenders: Sequence[str], workloads: Sequence[str]
 ) -> dict[Place, None]:
     """What was measured on either side. Raises UsageProblem for a name that is nowhere."""
-    places = dict.fromkeys(place for run in (*old, *new) for place, _, _ in run.blocks)
+    places = dict.fromkeys(place for run in (*old, *new) for place, _ in run.blocks)
     for part, what, wanted in ((0, "contender", contenders), (1, "workload", workloads)):
         there = dict.fromkeys(place[part] for place in places)
         for name in wanted:

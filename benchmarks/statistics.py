@@ -27,6 +27,10 @@ PAIRS = 8
 BEYOND = 10
 """Samples that have to lie beyond a percentile: 1,000 for a p99, 10,000 for a p99.9 (R15)."""
 
+LUCK = 0.001
+"""How probable a difference may be without any change, for it to be called one (two-sided, paired t): a comparison has
+hundreds of figures, and eight runs look steadier than they are now and then."""
+
 RESAMPLES = 10_000
 
 
@@ -76,8 +80,8 @@ def judge(
 
     The interval is that of the mean log ratio, by a bootstrap over pairs of runs: samples within a run are not
     independent of each other, and resampling them would make it far too narrow. A verdict needs the whole interval on
-    one side of the effect, so that noise makes verdicts rarer, and wrong in at most (1 - confidence) / 2 of cases.
-    effect: the ratio that matters, less one.
+    one side of the effect, and a change more than LUCK, so that noise makes verdicts rarer, not wrong. effect: the
+    ratio that matters, less one.
     Raises ValueError for sides of different lengths.
     """
     if len(a) != len(b):
@@ -122,11 +126,13 @@ def _judged(
         )
     low, high = interval(differences, confidence, seed)
     spread = float(differences.std(ddof=1)) / math.sqrt(2)
+    error = spread * math.sqrt(2 / pairs)
+    lucky = abs(mean) < error * float(stats.t.isf(LUCK / 2, pairs - 1))
     verdict: Verdict
     reason = ""
-    if low > margin:
+    if low > margin and not lucky:
         verdict = "improved" if higher_is_better else "regressed"
-    elif high < -margin:
+    elif high < -margin and not lucky:
         verdict = "regressed" if higher_is_better else "improved"
     elif -margin < low and high < margin:
         verdict = "no change"
