@@ -27,7 +27,7 @@ PAIRS = 8
 BEYOND = 10
 """Samples that have to lie beyond a percentile: 1,000 for a p99, 10,000 for a p99.9 (R15)."""
 
-RESAMPLES = 20_000
+RESAMPLES = 10_000
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,8 @@ def judge(
 
     The interval is that of the mean log ratio, by a bootstrap over pairs of runs: samples within a run are not
     independent of each other, and resampling them would make it far too narrow. A verdict needs the whole interval on
-    one side of the effect, so that noise makes verdicts rarer, not wrong. effect: the ratio that matters, less one.
+    one side of the effect, so that noise makes verdicts rarer, and wrong in at most (1 - confidence) / 2 of cases.
+    effect: the ratio that matters, less one.
     Raises ValueError for sides of different lengths.
     """
     if len(a) != len(b):
