@@ -11,6 +11,7 @@ import msgspec
 import psutil
 
 from ..backends.provision import EngineUnavailable
+from ..harness import events
 from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
 from ..harness.engine import AUTO, EngineFailed, methods
@@ -138,9 +139,12 @@ class Bench:
         plan, name = self._plan, contender.name
         verdicts = gate.known(plan.results, name, contender.engine.version)
         if verdicts is None:
-            programs = self._short()
-            self._tell.working(f"{name}: gate", 0, 1)
-            verdicts = gate.short_run(name, contender.engine, gate.clauses_of(plan.workloads), programs)
+
+            def ran(event: events.Event) -> None:
+                if isinstance(event, events.ProgramRan):
+                    self._tell.working(f"{name}: gate", event.done, event.of)
+
+            verdicts = gate.short_run(name, contender.engine, gate.clauses_of(plan.workloads), self._short(), ran)
         for workload in plan.workloads:
             closed = None if contender.lacks(workload) else gate.judge(name, workload, verdicts)
             if closed is not None:

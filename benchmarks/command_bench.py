@@ -40,13 +40,18 @@ from ..spec.index_requests import parse_config
 from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
+from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
 from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
+from .datasets import open_dataset
+from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
 from .scene import Scene
 from .state import State, resumed
+from .truth import Truth, exact
+from .vectorset import VectorSet
 from .workloads import WORKLOADS
 
 HELP = """Measure stores under load: peak, latency at rates below it, and recall in the same run.
@@ -89,6 +94,7 @@ def bench(
         list[str] | None, typer.Option(metavar="NAME", help="Only this; may be repeated. `list` names them.")
     ] = None,
     data: Annotated[str | None, typer.Option(metavar="SPEC", help="Vectors, such as mixture:10k×64.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SPEC", help="Messages, such as agent:10k.")] = None,
     top_k: Annotated[int, typer.Option("-k", min=1, help="Rows asked of a search.")] = 10,
     index: Annotated[
         str | None, typer.Option(metavar="TYPE[,NAME=N]…", help="How indices are built; each engine's default else.")
@@ -120,7 +126,7 @@ def bench(
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
         bounded(seed, None)
-        profile_ = profile_of(profile, workload or (), data, rounds, rate or ())
+        profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
         config = index_config(index)
         check_files(json_file, resume=resume)
         given = gate.read(result or ())
@@ -187,8 +193,13 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
 
 def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
     """What is stored and asked about. Raises UsageProblem."""
-    vectors = open_dataset(_seeded(profile.data, seed), told=display.say)
-    return Scene(vectors, open_conversations(profile.memory, seed), k=k, seed=seed, truth=exact)
+    vectors = open_dataset(profile.data, told=display.say)
+    memory = open_agent_memory(profile.memory, told=display.say)
+
+    def truth(data: VectorSet, filter: Filter, k: int) -> list[Truth]:
+        return exact(data, filter, k, told=display.say)
+
+    return Scene(vectors, memory, k=k, seed=seed, truth=truth)
 
 
 def affordable(taking_part: tuple[Entrant, ...], scene: Scene, known: State) -> tuple[Entrant, ...]:
@@ -207,7 +218,13 @@ def code_of(manifest: Manifest) -> Exit:
 
 
 def profile_of(
-    name: str, workloads: Sequence[str], data: str | None, rounds: int | None, rates: Sequence[float]
+    name: str,
+    workloads: Sequence[str],
+    rates: Sequence[float],
+    *,
+    data: str | None,
+    memory: str | None,
+    rounds: int | None,
 ) -> Profile:
     """A profile, and what is to be different from it. Raises UsageProblem."""
     if name not in PROFILES:
@@ -220,6 +237,7 @@ def profile_of(
         profile,
         workloads=tuple(dict.fromkeys(workloads)) or profile.workloads,
         data=data or profile.data,
+        memory=memory or profile.memory,
         rates=(*profile.rates, *rates),
         rounds=rounds or profile.rounds,
         starts=min(profile.starts, rounds or profile.rounds),

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -14,6 +13,7 @@ from ..harness.exits import UsageProblem
 from . import digits, loaders, mixture
 from .filters import FILTERS, NO_FILTER, Filter
 from .keeping import Told, silent
+from .names import options, split
 from .vectorset import Recipe, VectorSet, keep
 
 __all__ = ["FILTERS", "NO_FILTER", "Filter", "Reference", "VectorSet", "open_dataset", "reopen"]
@@ -40,23 +40,11 @@ def open_dataset(spec: str, *, cache: Path | None = None, told: Told = silent) -
 
     cache: a directory instead of the user's cache. Raises UsageProblem for a bad name, option or file.
     """
-    kind, _, rest = spec.partition(":")
-    what, _, given = rest.partition("?")
-    if kind not in KINDS:
-        kind, _, given = kind.partition("?")
-    if kind not in KINDS:
-        raise UsageProblem(f"there is no kind of data set {kind!r}", hint=f"one of {', '.join(KINDS)}")
-    return keep(KINDS[kind].recipe(what, _options(kind, given)), cache, told, spec=spec)
-
-
-def _options(kind: str, given: str) -> Any:
-    wanted = KINDS[kind].options
-    try:
-        pairs = parse_qsl(given, keep_blank_values=True, strict_parsing=True) if given else []
-        return msgspec.convert(dict(pairs), type=wanted, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
-        known = ", ".join(field.name for field in msgspec.structs.fields(wanted))
-        raise UsageProblem(f"bad options of {kind}, {given!r}: {error}", hint=f"name=value&…, of {known}") from error
+    name = split(spec)
+    if name.kind not in KINDS:
+        raise UsageProblem(f"there is no kind of data set {name.kind!r}", hint=f"one of {', '.join(KINDS)}")
+    kind = KINDS[name.kind]
+    return keep(kind.recipe(name.what, options(name, kind.options)), cache, told, spec=spec)
 
 
 class Reference(msgspec.Struct, frozen=True):

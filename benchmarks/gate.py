@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from ..harness import corpus, events, results, runner
+from ..harness import artefact, corpus, events, results, runner
 from ..harness.artefact import BackendResult, Verdict
 from ..harness.corpus import Corpus, Entry
 from ..harness.counterexample import Limits
 from ..harness.engine import AUTO, Engine
 from ..harness.exits import UsageProblem
-from ..spec.clauses import CLAUSES, LEVELS, Clause
+from ..spec.clauses import CLAUSES, Clause
+from ..spec.facts import survey
 from ..spec.strategies import SCENARIOS
 from .bundle import Gate
 from .workloads import Workload
@@ -26,8 +26,8 @@ SHORT = "a short run before"
 LEAST, SHARE = 7, 0.06
 """How often a short run meets each discriminator: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
 
-DRAWN = 30
-"""Programs of each scenario that a short run is chosen from, before what is rare is added."""
+DRAWN, ROUNDS = 12, 16
+"""Programs drawn from each scenario at once, and how often at most, until every discriminator is met."""
 
 SETTING_UP = 5
 """What an empty namespace costs, in operations."""
@@ -101,16 +101,27 @@ def known(given: Iterable[tuple[Path, BackendResult]], contender: str, engine: s
 
 def programs(clauses: Sequence[str], seed: int, progress: corpus.Progress) -> Corpus:
     """Few programs that put each of the clauses to the test: chosen from many, so that none of them is vacuous."""
-    scenarios = {
-        name: dataclasses.replace(scenario, share=dict.fromkeys(LEVELS, DRAWN))
-        for name, scenario in SCENARIOS.items()
-        if name not in LONG
-    }
-    many = corpus.build("core", seed, scenarios=scenarios, progress=progress)
-    chosen = _chosen([CLAUSES[clause] for clause in clauses], many.entries)
+    wanted = [CLAUSES[clause] for clause in clauses]
+    drawn: dict[str, Entry] = {}
+    chosen: list[Entry] = []
+    for number in range(ROUNDS):
+        progress("choosing", number, ROUNDS)
+        rare = {fact for _, fact in _rare(wanted, chosen)}
+        if not rare:
+            break
+        for name in _sources(rare, drawn.values()):
+            for program in corpus.distinct(SCENARIOS[name], DRAWN, corpus.derive(seed, f"gate/{number}")):
+                drawn.setdefault(program.hash, Entry(program, program.hash, name, survey(program)))
+        chosen = _chosen(wanted, [*drawn.values()])
     whole = hashlib.sha256("".join(entry.hash for entry in chosen).encode()).hexdigest()[:16]
-    described = msgspec.structs.replace(many.description, examples=len(chosen), programs=len(chosen), hash=whole)
-    return Corpus(tuple(chosen), described)
+    many = len(chosen)
+    return Corpus(tuple(chosen), artefact.Corpus(seed=seed, level="core", examples=many, programs=many, hash=whole))
+
+
+def _sources(rare: Set[str], drawn: Collection[Entry]) -> list[str]:
+    """The scenarios that have shown some of what is still rare; all at first, and when none has."""
+    shown = {entry.scenario for entry in drawn if not rare.isdisjoint(entry.facts)}
+    return [name for name in SCENARIOS if name not in LONG and (name in shown or not shown)]
 
 
 def _chosen(clauses: Sequence[Clause], entries: Sequence[Entry]) -> list[Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -43,8 +44,25 @@ def locked(path: Path) -> Generator[None]:
         yield
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Put a file there all at once."""
+def seal(path: Path, kind: str, body: bytes) -> None:
+    """Put a file there, all at once: a line that tells what it is, the sha256 of the rest, and the rest."""
     new = path.with_name(f".{path.name}.new")
-    new.write_bytes(content)
+    new.write_bytes(_magic(kind) + hashlib.sha256(body).digest() + body)
     os.replace(new, path)
+
+
+def unseal(path: Path, kind: str) -> bytes | None:
+    """What was sealed; None when nothing was, or when it is damaged. Raises UsageProblem for a stranger's file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    magic = _magic(kind)
+    if not content.startswith(magic[: len(content)]):
+        raise UsageProblem(f"{path} is no {kind} of memassay", hint="remove it, or choose another cache")
+    digest, body = content[len(magic) :][:32], content[len(magic) + 32 :]
+    return body if hashlib.sha256(body).digest() == digest else None
+
+
+def _magic(kind: str) -> bytes:
+    return f"memassay {kind}\n".encode()

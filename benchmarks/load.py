@@ -228,6 +228,8 @@ def _workers(
         thread.start()
     try:
         yield threads, notes
+    except Stuck:
+        raise
     except BaseException:
         stop.set()
         release()

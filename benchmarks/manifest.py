@@ -12,6 +12,7 @@ from ..harness.artefact import own_version, version_of
 from ..harness.exits import UsageProblem
 from . import summary
 from .bundle import DataSet, Manifest, Profile, SampleFile
+from .machine import Machine
 from .scene import Scene
 from .state import State
 
@@ -23,7 +24,7 @@ PACKAGES = (
 )
 """Whose versions may matter."""
 
-ALIKE = ("memassay", "seed", "k", "profile", "data", "machine", "backends")
+ALIKE = ("memassay", "seed", "k", "profile", "data", "backends")
 """What has to be the same for a run to go on."""
 
 
@@ -89,6 +90,8 @@ def check(run: Run, before: Manifest) -> None:
     """Raises UsageProblem unless a run is what an interrupted one was."""
     if not before.partial:
         raise UsageProblem("that run came to its end", hint="drop --resume, or name another file")
+    if unlike := msgspec.convert(before.machine, Machine).other_than(msgspec.convert(run.machine, Machine)):
+        raise UsageProblem(f"the interrupted run was on another machine: {'; '.join(unlike)}", hint="run it again here")
     now = build(run, State(), seconds=0.0, partial=True)
     for part in ALIKE:
         if getattr(now, part) != getattr(before, part):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import msgspec
@@ -13,6 +12,7 @@ from ..harness.exits import UsageProblem
 from ..spec.vectors import Metric
 from . import vectorset
 from .filters import closeness, mark
+from .names import count
 from .vectorset import Array, Arrays, Recipe, VectorSet
 
 CENTRES = 64
@@ -31,9 +31,6 @@ CHUNK = 8_192
 VERSION = 1
 """Of what is made from a seed: another when anything of it changes."""
 
-SIZE = re.compile(r"(\d+)([kM]?)[×x](\d+)")
-FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
-
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be chosen: `mixture:10k×64?seed=1`. All rows have length 1, so every metric ranks them alike."""
@@ -45,26 +42,27 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def recipe(size: str, options: Options) -> Recipe:
     """Of a mixture of a size such as 10k×64: rows and dimension. Raises UsageProblem."""
-    found = SIZE.fullmatch(size)
-    if found is None or int(found[1]) == 0 or int(found[3]) < 2:
+    rows, _, dimension = size.replace("x", "×").partition("×")
+    many = count(rows) or 0
+    if many < 1 or not dimension.isdecimal() or int(dimension) < 2:
         raise UsageProblem(
             f"{size!r} is no size of a mixture", hint="rows and, from 2, dimensions, such as 10k×64 or 1M×768"
         )
-    return _recipe(int(found[1]) * FACTORS[found[2]], int(found[3]), options)
+    return _recipe(many, int(dimension), options)
 
 
-def make(count: int, dimension: int, queries: int, seed: int) -> VectorSet:
+def make(rows: int, dimension: int, queries: int, seed: int) -> VectorSet:
     """A mixture in memory: so many rows, and so many queries of either kind."""
-    return vectorset.make(_recipe(count, dimension, Options(seed, queries)))
+    return vectorset.make(_recipe(rows, dimension, Options(seed, queries)))
 
 
-def _recipe(count: int, dimension: int, options: Options) -> Recipe:
+def _recipe(rows: int, dimension: int, options: Options) -> Recipe:
     given = "".join(f" {name}={value}" for name, value in msgspec.to_builtins(options).items())
     return Recipe(
-        name=f"mixture of {count}×{dimension}, seed {options.seed}",
+        name=f"mixture of {rows}×{dimension}, seed {options.seed}",
         metric=options.metric,
-        key=f"mixture {VERSION} {count}×{dimension}{given}",
-        rows=count,
+        key=f"mixture {VERSION} {rows}×{dimension}{given}",
+        rows=rows,
         dimension=dimension,
         queries=options.queries,
         directed=options.queries,

@@ -121,6 +121,8 @@ def _floor(metric: Metric, last: Exact, error: Exact) -> Exact:
 
 
 def _best(metric: Metric, numbers: Numbers, scored: Exact, k: int) -> Near:
+    if len(scored) == 0:
+        return Near(numbers, scored)
     due = min(k, len(scored))
     least = np.partition(scored, -due)[-due]
     belongs = scored >= threshold(metric, least)
@@ -153,7 +155,7 @@ def _select(
     by = "distance" if metric == "euclidean" else "product"
     found, numbers = brute_force.nearest(asked.astype(np.float32), stored, take, by)
     values = found.astype(np.float64) * (-1 if metric == "euclidean" else 1)
-    errors = _rounding(metric, long, float(lengths.max()), off, rows.shape[1])
+    errors = rounding(metric, long, float(lengths.max()), off, rows.shape[1])
     may = values >= _floor(metric, values[:, k - 1], errors)[:, None]
     near: list[Near] = []
     for query, candidates, those in zip(queries, numbers, may, strict=True):
@@ -163,7 +165,7 @@ def _select(
     return near, np.flatnonzero(may[:, -1]).tolist()
 
 
-def _rounding(metric: Metric, asked: Exact, longest: float, off: float, dimension: int) -> Exact:
+def rounding(metric: Metric, asked: Exact, longest: float, off: float, dimension: int) -> Exact:
     """How far a value in float32 may lie from the true one, of each query, given the lengths of queries and rows.
 
     off: under cosine, how far the rows' lengths are from 1, or a row scaled to 1 from where it should be.

@@ -15,7 +15,7 @@ PERCENTILES = (50.0, 95.0, 99.0)
 QUICK = Profile(
     name="quick",
     data="mixture:10k×64",
-    memory="agent:quick",
+    memory="agent:10k",
     workloads=("newest", "filtered", "vector", "vector-independent-10%", "save-1"),
     shares=(0.5,),
     concurrency=LADDER[:4],
@@ -36,7 +36,7 @@ QUICK = Profile(
 STANDARD = Profile(
     name="standard",
     data="mixture:100k×384",
-    memory="agent:standard",
+    memory="agent:100k",
     workloads=(
         *("newest", "deep-page", "date-range", "filtered", "include", "semantic-thread", "semantic-resource"),
         *("vector", "vector-independent-10%", "vector-independent-1%", "vector-aligned-10%", "vector-against-1%"),
@@ -60,7 +60,7 @@ STANDARD = Profile(
 FULL = Profile(
     name="full",
     data="mixture:1M×768",
-    memory="agent:full",
+    memory="agent:100k",
     workloads=tuple(WORKLOADS),
     shares=(0.25, 0.5, 0.75, 0.9),
     concurrency=LADDER,
@@ -81,6 +81,7 @@ HARNESS = msgspec.structs.replace(
     QUICK,
     name="harness",
     data="mixture:1k×64",
+    memory="agent:1k",
     workloads=("newest", "vector", "save-1"),
     shares=(),
     rates=(2_000.0,),

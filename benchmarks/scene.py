@@ -147,7 +147,7 @@ class Scene:
     def oracle(self) -> Memory:
         """The model, which holds all messages."""
         model = Model(Runtime(embedder=self.memory.embedder), MemoryConfig(), State())
-        store_messages(model, self.memory)
+        store_messages(model, self.memory, _semantic({}))
         return model
 
     def messages(self, thread: str) -> Sequence[Message]:
@@ -178,23 +178,27 @@ class Scene:
             for message in first
         ]
 
-    def questions(self, many: int) -> Iterator[tuple[str, str]]:
-        """A thread, and a text to look for in it."""
-        yield from zip(self.threads(many, least=self.k), _again(self.memory.questions), strict=False)
+    def questions(self, many: int) -> Iterator[tuple[str, str, str]]:
+        """A thread, its resource, and a text to look for there."""
+        for thread, text in zip(self.threads(many, least=self.k), self.memory.questions, strict=False):
+            yield thread, self.owner(thread), text
+
+    def owner(self, thread: str) -> str:
+        """The resource of a thread."""
+        return next(resource for name, resource, _ in self.memory.threads if name == thread)
 
     def closest(self, thread: str, text: str, scope: str, k: int) -> tuple[frozenset[str], frozenset[str], int]:
         """Messages that may be found, those among them that belong (ties included), and how many are due."""
-        config: dict[str, Any] = {"top_k": k + SPARE, "scope": scope, "message_range": 0}
-        hits = self.oracle.recall(thread, vector_search_string=text, per_page=0, thread_config=_semantic(config)).hits
+        owner = self.owner(thread)
+        config = _semantic({"top_k": k + SPARE, "scope": scope, "message_range": 0})
+        hits = self.oracle.recall(
+            thread, resource_id=owner, vector_search_string=text, per_page=0, thread_config=config
+        ).hits
         due = min(k, len(hits))
         least = hits[due - 1].score - TIE if due else 0.0
-        return self._searched(thread, scope), frozenset(hit.id for hit in hits if hit.score >= least), due
-
-    def _searched(self, thread: str, scope: str) -> frozenset[str]:
-        owner = next(resource for name, resource, _ in self.memory.threads if name == thread)
-        names = [name for name, resource, _ in self.memory.threads if resource == owner]
-        searched = [thread] if scope == "thread" else names
-        return frozenset(message.id for name in searched for message in self.messages(name))
+        names = [thread] if scope == "thread" else [name for name, other, _ in self.memory.threads if other == owner]
+        allowed = frozenset(message.id for name in names for message in self.messages(name))
+        return allowed, frozenset(hit.id for hit in hits if hit.score >= least), due
 
 
 TruthOf = Callable[[VectorSet, Filter, int], Iterable[Any]]
@@ -248,11 +252,6 @@ def _semantic(options: Mapping[str, Any]) -> MemoryConfig:
 
 def _all(memory: Memory, thread: str) -> Iterable[Message]:
     return memory.recall(thread, per_page=False, order_by=OrderBy(direction="ASC")).messages
-
-
-def _again(items: Sequence[T]) -> Iterator[T]:
-    while items:
-        yield from items
 
 
 def _conditions(messages: Sequence[Message]) -> list[dict[str, Any]]:

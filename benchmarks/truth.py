@@ -5,7 +5,6 @@ Rows are searched in blocks, one after the other or each on a worker of a cluste
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,14 +17,14 @@ from ..harness.exits import UsageProblem
 from .cluster import Cluster
 from .datasets import Reference, reopen
 from .filters import Filter
-from .keeping import Told, folder, locked, replace, silent
+from .keeping import Told, folder, locked, seal, silent, unseal
 from .nearest import Exact, Near, Numbers, merge, nearest
 from .vectorset import Marks, VectorSet
 
 BLOCK = 256 << 20
 """Bytes of the rows of a block."""
 
-MAGIC = b"memassay-truth\n"
+KIND = "truth"
 VERSION = 1
 """Of what is kept: another when anything of how truth is found changes."""
 
@@ -84,8 +83,10 @@ def exact(
     head = _Head(VERSION, dataset.hash(), filter.key, k)
     path = folder(cache, "truth") / f"{head.dataset[:32]}-{head.filter}-{k}"
     with locked(path):
-        found = _kept(path, head, len(dataset.asked(filter)), told)
+        found = _kept(path, head)
         if found is None:
+            if path.exists():
+                told(f"{path} is damaged: the truth is found anew")
             found = _find(dataset, filter, k, cluster)
             _keep(path, head, found)
     return _truths(dataset, filter, k, found)
@@ -145,7 +146,7 @@ def _on_worker(block: _Block) -> list[Near]:
     return _search(reopen(block.reference), block.filter, block.k, block.start, block.stop)
 
 
-# The cache: a line that tells the file, the sha256 of what follows, and that.
+# The cache
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -166,27 +167,20 @@ class _Kept(msgspec.Struct, frozen=True):
 
 def _keep(path: Path, head: _Head, found: Sequence[Near]) -> None:
     counts = np.array([len(near.rows) for near in found], "<i8")
-    rows = np.concatenate([near.rows for near in found]).astype("<i8")
-    scores = np.concatenate([near.scores for near in found]).astype("<f8")
-    body = msgspec.msgpack.encode(_Kept(head, counts.tobytes(), rows.tobytes(), scores.tobytes()))
-    replace(path, MAGIC + hashlib.sha256(body).digest() + body)
+    rows, scores = (np.concatenate(each) for each in zip(*found, strict=True))
+    kept = _Kept(head, counts.tobytes(), rows.astype("<i8").tobytes(), scores.astype("<f8").tobytes())
+    seal(path, KIND, msgspec.msgpack.encode(kept))
 
 
-def _kept(path: Path, head: _Head, queries: int, told: Told) -> list[Near] | None:
-    """What was found before; None when it was not, or is damaged. Raises UsageProblem for a stranger's file."""
-    if not path.exists():
+def _kept(path: Path, head: _Head) -> list[Near] | None:
+    """What was found before; None when it was not, or is damaged, or is something else's."""
+    body = unseal(path, KIND)
+    if body is None:
         return None
-    content = path.read_bytes()
-    if not content.startswith(MAGIC[: len(content)]):
-        raise UsageProblem(f"{path} is no truth of memassay", hint="remove it, or choose another cache")
-    digest, body = content[len(MAGIC) :][:32], content[len(MAGIC) + 32 :]
-    if hashlib.sha256(body).digest() == digest:
-        kept = msgspec.msgpack.decode(body, type=_Kept)
-        counts = np.frombuffer(kept.counts, "<i8")
-        if kept.head == head and len(counts) == queries:
-            ends = np.cumsum(counts)[:-1]
-            rows = np.split(np.frombuffer(kept.rows, "<i8"), ends)
-            scores = np.split(np.frombuffer(kept.scores, "<f8"), ends)
-            return [Near(*near) for near in zip(rows, scores, strict=True)]
-    told(f"{path} is damaged: the truth is found anew")
-    return None
+    kept = msgspec.msgpack.decode(body, type=_Kept)
+    if kept.head != head:
+        return None
+    ends = np.cumsum(np.frombuffer(kept.counts, "<i8"))[:-1]
+    rows = np.split(np.frombuffer(kept.rows, "<i8"), ends)
+    scores = np.split(np.frombuffer(kept.scores, "<f8"), ends)
+    return [Near(*near) for near in zip(rows, scores, strict=True)]

@@ -146,10 +146,11 @@ def _include(scene: Scene, series: Series, many: int) -> Iterator[Call]:
 
 def _semantic(scope: str) -> Make:
     def make(scene: Scene, series: Series, many: int) -> Iterator[Call]:
-        for thread, text in scene.questions(many):
+        for thread, owner, text in scene.questions(many):
             allowed, belong, due = scene.closest(thread, text, scope, scene.k)
             recall = Recall(
                 thread_id=thread,
+                resource_id=owner,
                 vector_search_string=text,
                 per_page=0,
                 thread_config={"semantic_recall": {"top_k": scene.k, "scope": scope, "message_range": 1}},
