@@ -36,6 +36,10 @@ Exit codes:
   6  figures are inconclusive, or were not measured"""
 
 
+WIDTH = 180
+"""Of the table, where no terminal says how wide it is."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(name="compare", help=HELP, epilog=EPILOG)(command)
@@ -54,7 +58,7 @@ def command(
     across_machines: Annotated[
         bool, typer.Option("--across-machines", help="Compare also what was measured on different machines.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show figures that did not change, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show what did not change too, and the floors.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")] = None,
     markdown_file: Annotated[
         Path | None, typer.Option("--markdown", metavar="FILE", help="Write them as Markdown, for a CI job.")
@@ -76,7 +80,8 @@ def command(
             output.write(json_file, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
         if markdown_file is not None:
             output.write(markdown_file, comparison_shown.markdown(found))
-        comparison_shown.text(found, Output(), everything=everything)
+        out = Output()
+        comparison_shown.text(found, out if out.is_terminal else Output(width=WIDTH), everything=everything)
         raise typer.Exit(found.exit)
 
 

@@ -60,7 +60,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What became of every figure from A to B.
 
     unit: what a figure is of, a round of one run or a whole run. differences: what is not the same on both sides, and
-    may be what is compared. notes: what a reader has to know before they believe it.
+    may be what is compared. notes: what a reader has to know before they believe it. controls: figures of what has no
+    store behind it; when they changed, harness or machine did.
     """
 
     format: Literal["memassay-compare"] = FORMAT
@@ -74,6 +75,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: list[str]
     notes: list[str]
     changes: list[Change]
+    controls: list[Change]
 
     @property
     def exit(self) -> Exit:

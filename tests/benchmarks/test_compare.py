@@ -222,7 +222,7 @@ def test_three_rounds_decide_nothing(run: Run) -> None:
 def test_only_whole_rounds_count(run: Run) -> None:
     found = compare([run(rounds=9)], [run(rounds=9, finished={"acme": 8}, partial=True)])
     assert of(found, "service", 50).judgement.pairs == 8
-    assert "B is partial: it was interrupted, and only whole rounds count" in found.notes
+    assert "B: partial, as it was interrupted: only whole rounds count" in found.notes
 
 
 def test_rounds_are_paired_by_their_number(run: Run) -> None:
@@ -338,6 +338,17 @@ def test_contenders_and_workloads_can_be_chosen(run: Run) -> None:
     assert {(change.contender, change.workload) for change in found.changes} == {("acme", "save")}
     with pytest.raises(UsageProblem, match="neither run has the workload 'sav'"):
         compare([a], [b], workloads=["sav"])
+
+
+def test_floors_are_controls(run: Run) -> None:
+    floor = [bundle.Engine(name="acme", kind="floor")]
+    a, b = run(engines=floor), run(engines=floor, slower=1.2)
+    found = compare([a], [b])
+    assert found.changes == []
+    assert {change.contender for change in found.controls} == {"acme"}
+    assert "acme, a floor, regressed (newest, p50 service)" in found.notes
+    assert found.exit == Exit.INCONCLUSIVE
+    assert compare([a], [b], contenders=["acme"]).exit == Exit.REGRESSION
 
 
 # Several runs a side
