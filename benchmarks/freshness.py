@@ -104,7 +104,7 @@ class Subject(NamedTuple):
     kind: Literal["messages", "vectors"]
     write: Callable[[int], None]
     delete: Callable[[int], None]
-    count: Callable[[], int]
+    total: Callable[[], int]
     looks: Mapping[Way, Callable[[int, int], bool]]
     """Whether a row is there; also given how many rows there are with it."""
 
@@ -142,7 +142,7 @@ def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], 
             took.append(acknowledged - called)
             there.append(number)
             shown.watch(number, len(there), acknowledged, there=True)
-    visible, deleted, kept = subject.count(), 0, 0
+    visible, deleted, kept = subject.total(), 0, 0
     for place, number in reversed([*enumerate(there, 1)]):
         if _accepted(lambda number=number: subject.delete(number), rejected, told):
             deleted += 1
@@ -155,7 +155,7 @@ def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], 
         acknowledged=len(took),
         visible=visible,
         deleted=deleted,
-        left=subject.count(),
+        left=subject.total(),
         rejected=dict(rejected),
         failed=dict(shown.failed + honoured.failed),
         unsupported=[way for way in WAYS if way not in subject.looks or way in shown.lacking | honoured.lacking],
@@ -170,12 +170,12 @@ class Eyes:
 
     def __init__(self, subject: Subject, patience: float, told: Callable[[str], str]) -> None:
         self._subject = subject
-        self._ways = [way for way in WAYS if way in subject.looks]
+        self._ways: list[Way] = [way for way in WAYS if way in subject.looks]
         self._patience = int(patience * 1e9)
         self._told = told
         self._found: dict[Way, list[tuple[int, int] | None]] = {way: [] for way in self._ways}
         self.failed = Counter[str]()
-        self.lacking = set[Way]()
+        self.lacking: set[Way] = set()
 
     def watch(self, number: int, many: int, since: int, *, there: bool) -> None:
         """Look for a row, of so many that are there with it, until looks agree, or patience ends."""

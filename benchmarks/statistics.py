@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Verdict = Literal["regressed", "improved", "no change", "inconclusive", "not measured"]
 """`regressed`, `improved`: the whole interval lies beyond the effect that matters. `no change`: all of it lies within.
@@ -32,6 +33,9 @@ LUCK = 0.001
 hundreds of figures, and eight runs look steadier than they are now and then."""
 
 RESAMPLES = 10_000
+
+Figures = Sequence[float] | NDArray[np.float64]
+"""One of each run."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +72,8 @@ def percentile(nanoseconds: Sequence[float] | NDArray[Any], q: float, least: int
 
 
 def judge(
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Figures,
+    b: Figures,
     *,
     effect: float = EFFECT,
     confidence: float = CONFIDENCE,
@@ -98,9 +102,7 @@ def judge(
     )
 
 
-def judge_shares(
-    a: Sequence[float], b: Sequence[float], *, margin: float, confidence: float = CONFIDENCE, seed: int = 0
-) -> Judgement:
+def judge_shares(a: Figures, b: Figures, *, margin: float, confidence: float = CONFIDENCE, seed: int = 0) -> Judgement:
     """The same for shares (0 to 1) of which more is better, such as recall, by their differences.
 
     margin: the difference that matters. Raises ValueError for sides of different lengths.
@@ -127,7 +129,7 @@ def _judged(
     low, high = interval(differences, confidence, seed)
     spread = float(differences.std(ddof=1)) / math.sqrt(2)
     error = spread * math.sqrt(2 / pairs)
-    lucky = abs(mean) < error * float(stats.t.isf(LUCK / 2, pairs - 1))
+    lucky = abs(mean) < error * _student(1 - LUCK / 2, pairs - 1)
     verdict: Verdict
     reason = ""
     if low > margin and not lucky:
@@ -144,7 +146,7 @@ def _judged(
     return Judgement(verdict=verdict, ratio=mean, low=low, high=high, pairs=pairs, spread=spread, reason=reason)
 
 
-def interval(values: Sequence[float] | NDArray[np.float64], confidence: float, seed: int = 0) -> tuple[float, float]:
+def interval(values: Figures, confidence: float, seed: int = 0) -> tuple[float, float]:
     """Bounds of the mean of at least two values: the bootstrap's percentiles, expanded for small numbers of them.
 
     Plain percentiles are as narrow as if the spread were known: with 8 values a "95 %" interval holds in about 89 % of
@@ -153,10 +155,16 @@ def interval(values: Sequence[float] | NDArray[np.float64], confidence: float, s
     """
     own = np.asarray(values, np.float64)
     count = len(own)
-    student = float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    tail = float(stats.norm.cdf(-math.sqrt(count / (count - 1)) * student))
+    wide = math.sqrt(count / (count - 1)) * _student((1 + confidence) / 2, count - 1)
+    tail = NormalDist().cdf(-wide)
     low, high = np.quantile(_weights(count, seed) @ own, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def _student(probability: float, freedom: int) -> float:
+    """The quantile of Student's t."""
+    special: Any = importlib.import_module("scipy.special")  # comes without types
+    return float(special.stdtrit(freedom, probability))
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jsonschema
 import msgspec
@@ -24,6 +24,9 @@ from typer.testing import CliRunner
 
 RECORDED = Path(__file__).parent / "recorded" / "libsql.json"
 """16 rounds of one workload on a busy machine, its closed loop steady, its open loop not."""
+
+Blocks = Callable[[int], Sequence[Samples]]
+"""The samples of a round, of its number."""
 
 PLACE = {"contender": "acme", "workload": "newest"}
 
@@ -71,8 +74,16 @@ def block(
     )
 
 
+class Run(Protocol):
+    """Makes a run: see the fixture."""
+
+    def __call__(
+        self, blocks: Blocks | None = None, rounds: int = PAIRS, slower: float = 1.0, **fields: Any
+    ) -> Given: ...
+
+
 @pytest.fixture
-def run(recorded: Bundle) -> Callable[..., Given]:
+def run(recorded: Bundle) -> Run:
     """A run of so many rounds: `run(slower=1.2)`; `blocks` makes those of a round, of its number."""
     counted = iter(range(1_000))
 
@@ -83,7 +94,7 @@ def run(recorded: Bundle) -> Callable[..., Given]:
         **fields: Any,
     ) -> Given:
         number = next(counted)
-        made = blocks or (lambda round: [block(round, factor=slower * (1 + round / 1_000))])
+        made: Blocks = blocks or (lambda round: [block(round, factor=slower * (1 + round / 1_000))])
         manifest = msgspec.structs.replace(
             recorded.manifest,
             **{
@@ -111,9 +122,6 @@ def of(found: Comparison, metric: Metric, q: float | None = None) -> Change:
 
 def verdict(found: Comparison, metric: Metric, q: float | None = None) -> Verdict:
     return of(found, metric, q).judgement.verdict
-
-
-Run = Callable[..., Given]
 
 
 # What is refused
