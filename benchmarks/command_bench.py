@@ -136,7 +136,7 @@ def bench(
         urls = own_urls(chosen.options, targets)
         reachable([target for target in targets if target.name not in FLOORS], provision, urls)
         steady = msgspec.structs.replace(chosen, steady=True)
-        with own_stdout() as stdout, Display(Console(stderr=True)) as display, settings.use(steady):
+        with own_stdout(), Display(Console(stderr=True)) as display, settings.use(steady):
             scene = scene_of(profile_, top_k, seed, display)
             run = manifest.Run(
                 profile=profile_,
@@ -163,7 +163,7 @@ def bench(
             )
             spent = 0.0 if before is None else before.manifest.seconds
             done = measure(plan, run, known, display, json_file, spent=spent)
-        report.show(done, _wide(Output(file=stdout)))
+        report.show(done, _wide(Output()))
         raise typer.Exit(code_of(done))
 
 
@@ -269,4 +269,4 @@ def check_files(json_file: Path | None, *, resume: bool) -> None:
 
 
 def _wide(out: Console) -> Console:
-    return out if out.is_terminal else Output(file=out.file, width=WIDTH)
+    return out if out.is_terminal else Output(width=WIDTH)

@@ -66,7 +66,8 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
     first = blocks[0]
     least = min(len(block) for block in blocks)
     response = np.concatenate([_waited(block) for block in blocks])
-    service = np.concatenate([block.service_ns for block in blocks])
+    served = [block.service_ns for block in blocks]
+    service, least_served = np.concatenate(served), min(len(each) for each in served)
     outcomes = Counter({name: sum(int(block.of(name).sum()) for block in blocks) for name in ("ok", "short", "wrong")})
     failed, unsent = (sum(int(block.of(name).sum()) for block in blocks) for name in ("failed", "unsent"))
     recall = np.concatenate([_recall(block) for block in blocks])
@@ -82,7 +83,7 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         samples_per_round=least,
         throughput=statistics.median(throughput(block) for block in blocks),
         response_ms={f"{each:g}": _milliseconds(response, each, least) for each in percentiles},
-        service_ms={f"{each:g}": _milliseconds(service, each, least) for each in percentiles},
+        service_ms={f"{each:g}": _milliseconds(service, each, least_served) for each in percentiles},
         ok=outcomes["ok"],
         short=outcomes["short"],
         wrong=outcomes["wrong"],
