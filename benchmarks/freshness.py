@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from rich.table import Table
 
-from ..harness.engine import Engine, Namespaces
+from ..harness.engine import Engine, EngineFailed, Namespaces
 from ..harness.plain import bounded
 from ..spec.embedders import LiteralEmbedder
 from ..spec.errors import Unsupported
@@ -112,18 +112,28 @@ class Subject(NamedTuple):
 def measure(engine: Engine, *, rows: int = ROWS, patience: float = PATIENCE) -> list[Freshness]:
     """Messages and vectors, as far as the engine has them, in a namespace of their own.
 
-    The reader is a second client where the engine may have one. Raises EngineFailed, and what opening a client raises.
+    The reader is a second client where the engine may have one. Raises EngineFailed.
     """
     found: list[Freshness] = []
     with Namespaces(engine) as namespaces, namespaces.fresh() as namespace:
         if engine.capabilities.storage:
-            with _clients(engine, lambda: _memory(engine, namespace)) as (writer, reader):
+            with _told(engine, "messages"), _clients(engine, lambda: _memory(engine, namespace)) as (writer, reader):
                 subject = messages(writer, reader, semantic=engine.capabilities.semantic_recall)
                 found.append(observe(subject, rows, patience, engine.redactor.text))
         if engine.capabilities.vectors:
-            with _clients(engine, lambda: _index(engine, namespace)) as (writer, reader):
+            with _told(engine, "vectors"), _clients(engine, lambda: _index(engine, namespace)) as (writer, reader):
                 found.append(observe(vectors(writer, reader), rows, patience, engine.redactor.text))
     return found
+
+
+@contextmanager
+def _told(engine: Engine, kind: str) -> Generator[None]:
+    """Raises EngineFailed for whatever a driver raises where there is nothing to count."""
+    try:
+        yield
+    except Exception as error:
+        said = _said(error, engine.redactor.text)
+        raise EngineFailed(f"how fresh {kind} are could not be measured: {said}") from error
 
 
 def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], str] = str) -> Freshness:
