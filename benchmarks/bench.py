@@ -15,7 +15,6 @@ from ..harness import events
 from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
 from ..harness.engine import AUTO, EngineFailed, methods
-from ..spec.errors import StoreError
 from ..spec.types import IndexConfig
 from . import bundle, gate
 from .bundle import Profile
@@ -122,7 +121,7 @@ class Bench:
                 self.state.engines[entrant.name] = contender.describe(group)
                 self._tell.working(f"{entrant.name}: storing", 0, 1)
                 contender.fill(self._plan.workloads, self._plan.index)
-            except (EngineUnavailable, EngineFailed, Unfilled, StoreError) as error:
+            except (EngineUnavailable, EngineFailed, Unfilled) as error:
                 self._give_up(entrant, str(error))
                 continue
             self.state.engines[entrant.name] = contender.describe(group)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
 from ..backends.registry import find
 from ..harness.engine import Engine, Namespaces, start
+from ..harness.plain import bounded
 from ..spec.protocols import Backend, Memory, Runtime, VectorIndex
 from ..spec.types import IndexConfig, MemoryConfig
 from . import bundle
@@ -30,18 +31,6 @@ class Unfilled(Exception):
     """A store does not hold what it was given: there is nothing to measure."""
 
 
-class Client(Protocol):
-    """What one worker has: a connection of its own."""
-
-    def bind(self, calls: Sequence[Call]) -> Callable[[int], Any]:
-        """Makes the call of a number."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the engine."""
-        ...
-
-
 class StoreClient:
     """A client of the specification's protocols; opened when a call first needs it."""
 
@@ -56,7 +45,7 @@ class StoreClient:
         return self._opened[target]
 
     def bind(self, calls: Sequence[Call]) -> Callable[[int], Any]:
-        """See Client."""
+        """Makes the call of a number."""
         methods = {(call.target, call.name): None for call in calls}
         bound = {name: getattr(self.get(target), name) for target, name in methods}
 
@@ -67,7 +56,7 @@ class StoreClient:
         return send
 
     def close(self) -> None:
-        """See Client."""
+        """Let go of the engine."""
         while self._opened:
             self._opened.popitem()[1].close()
 
@@ -102,7 +91,7 @@ class Contender:
         """How many clients there may be, up to so many."""
         return wanted if self.engine.capabilities.concurrent_clients else 1
 
-    def clients(self, many: int) -> Sequence[Client]:
+    def clients(self, many: int) -> Sequence[StoreClient]:
         """So many, opened when they are first needed."""
         while len(self._clients) < many:
             self._clients.append(self._client())
@@ -119,21 +108,26 @@ class Contender:
         """Store what the workloads are about, as far as it can do them. Raises Unfilled."""
         if not self.judged:
             return
-        own = [workload for workload in workloads if not self.lacks(workload)]
-        needs = {need for workload in own for need in workload.needs}
-        (client,) = self.clients(1)
-        assert isinstance(client, StoreClient)
-        if "storage" in needs:
-            self._filled.append(fill_memory(client.get("memory"), self._scene, embedded="semantic_recall" in needs))
-        if "vectors" in needs:
-            self._filled.append(fill_index(client.get("index"), self._scene, index))
-            self._index = client.get("index").describe_index(INDEX).config
+        try:
+            self._fill({need for workload in workloads if not self.lacks(workload) for need in workload.needs}, index)
+        except Exception as error:
+            told = self.engine.redactor.text(f"{type(error).__name__}: {error}")
+            raise Unfilled(bounded(f"it could not be filled: {told}")) from error
         for filled in self._filled:
             if filled.rejected or filled.visible != filled.acknowledged:
                 raise Unfilled(
                     f"of {', '.join(filled.seconds)}, {filled.acknowledged:,} were acknowledged and {filled.rejected:,}"
                     f" refused, and {filled.visible:,} are there"
                 )
+
+    def _fill(self, needs: Set[str], index: IndexConfig | None) -> None:
+        (client,) = self.clients(1)
+        if "storage" in needs:
+            embedded = "semantic_recall" in needs
+            self._filled.append(fill_memory(client.get("memory"), self._scene, embedded=embedded))
+        if "vectors" in needs:
+            self._filled.append(fill_index(client.get("index"), self._scene, index))
+            self._index = client.get("index").describe_index(INDEX).config
 
     def describe(self, group: int) -> bundle.Engine:
         """What was measured."""

@@ -26,7 +26,7 @@ AT_FIRST = 500
 RESERVE = 1.5
 """How many more operations are prepared than are expected."""
 
-MOST = 50_000
+MOST = 20_000
 """Operations of a phase in closed loop, and at most handed out in a second: more tell nothing more."""
 
 WINDOW = 0.3
