@@ -43,8 +43,8 @@ from . import bundle, gate, manifest, report
 from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
-from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
 from .datasets import open_dataset
+from .entrants import FLOORS, LARGEST, MODEL, Entrant, entrants
 from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
