@@ -14,14 +14,14 @@ from ..backends.provision import EngineUnavailable
 from ..harness import events
 from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
-from ..harness.engine import AUTO, EngineFailed, methods
-from ..spec.errors import StoreError
+from ..harness.engine import AUTO, Engine, EngineFailed, methods
 from ..spec.types import IndexConfig
 from . import bundle, freshness, gate
-from .bundle import Profile
-from .contenders import Contender, Entrant, Unfilled
+from .bundle import Gate, Profile
+from .contenders import Contender, Unfilled
+from .entrants import Entrant
 from .load import Stuck
-from .measure import Course, Lacking, Measured
+from .measure import Course, Lacking, Measured, Wrong
 from .noop import NAME as NOOP
 from .scene import Scene
 from .state import State
@@ -108,7 +108,7 @@ class Bench:
 
     def _unseen(self, one: Entrant | Contender) -> bool:
         """Whether it is still to be found out when its writes show."""
-        return bool(self._plan.profile.freshness) and one.kind != "floor" and one.name not in self.state.freshness
+        return bool(self._plan.profile.freshness) and one.kind == "store" and one.name not in self.state.freshness
 
     def _finished(self, contender: str) -> int:
         return self.state.finished.get(contender, 0)
@@ -118,24 +118,30 @@ class Bench:
     def _together(self, stack: ExitStack, waiting: list[Entrant], group: int) -> list[Contender]:
         """Start, gate and fill as many as fit into memory, one at least; they are taken off those that wait."""
         here: list[Contender] = []
-        while waiting and (not here or not methods(waiting[0].backend) or _room()):
+        running: dict[str, Engine] = {}
+        while waiting and (not here or waiting[0].store in running or not methods(waiting[0].backend) or _room()):
             entrant = waiting.pop(0)
-            self._tell.working(f"{entrant.name}: starting", 0, 1)
             try:
-                contender = stack.enter_context(entrant.enter(self._plan.scene, self._plan.method, self._plan.urls))
-                endpoint = contender.engine.endpoint
-                self._tell.say(f"{entrant.name}: {contender.engine.version} ({endpoint.method}: {endpoint.detail})")
+                if entrant.store not in running:
+                    running[entrant.store] = self._started(stack, entrant)
+                contender = stack.enter_context(entrant.enter(running[entrant.store], self._plan.scene))
                 if entrant.kind == "store" and entrant.name not in self.state.engines:
                     self._pass_gate(contender)
                 self.state.engines[entrant.name] = contender.describe(group)
                 self._tell.working(f"{entrant.name}: storing", 0, 1)
                 contender.fill(self._plan.workloads, self._plan.index)
-            except (EngineUnavailable, EngineFailed, Unfilled, StoreError) as error:
+            except (EngineUnavailable, EngineFailed, Unfilled) as error:
                 self._give_up(entrant, str(error))
                 continue
             self.state.engines[entrant.name] = contender.describe(group)
             here.append(contender)
         return here
+
+    def _started(self, stack: ExitStack, entrant: Entrant) -> Engine:
+        self._tell.working(f"{entrant.store}: starting", 0, 1)
+        engine = stack.enter_context(entrant.start(self._plan.method, self._plan.urls))
+        self._tell.say(f"{entrant.store}: {engine.version} ({engine.endpoint.method}: {engine.endpoint.detail})")
+        return engine
 
     def _give_up(self, entrant: Entrant | Contender, error: str) -> None:
         known = self.state.engines.get(entrant.name) or bundle.Engine(name=entrant.name, kind=entrant.kind)
@@ -232,6 +238,14 @@ class Bench:
                 self.state.add(measured)
         except Lacking as error:
             self.state.unsupported.setdefault(course.contender.name, {})[course.workload.name] = str(error)
+        except Wrong as error:
+            closed = Gate(
+                contender=course.contender.name,
+                workload=course.workload.name,
+                clauses={"answers": str(error)},
+                source="the run itself",
+            )
+            self.state.gates[closed.contender, closed.workload] = closed
         except Stuck as error:
             self._give_up(course.contender, f"{course.workload.name}: {error}")
 

@@ -43,8 +43,8 @@ from . import bundle, gate, manifest, report
 from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
-from .contenders import FLOORS, LARGEST, MODEL, Entrant, entrants
 from .datasets import open_dataset
+from .entrants import FLOORS, LARGEST, MODEL, Entrant, entrants
 from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
@@ -264,8 +264,9 @@ def check_files(json_file: Path | None, *, resume: bool) -> None:
         if resume:
             raise UsageProblem("--resume needs --json", hint="name the file of the run that was interrupted")
         return
+    output.check({"--json": json_file})
     bundle.check_installed()
-    output.check({"--json": json_file, "its samples": bundle.samples_path(json_file)})
+    output.check({"the samples of --json": bundle.samples_path(json_file)})
 
 
 def _wide(out: Console) -> Console:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import closing
 from typing import Any, Literal, Protocol
 
-import msgspec
-
-from ..backends.registry import find
-from ..harness.engine import Engine, Namespaces, start
-from ..spec.protocols import Backend, Memory, Runtime, VectorIndex
+from ..harness.engine import Engine
+from ..harness.plain import bounded
+from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import IndexConfig, MemoryConfig
 from . import bundle
 from .noop import NAME as NOOP
-from .noop import NoopBackend
 from .scene import INDEX, Filled, Scene, Series, fill_index, fill_memory
 from .workloads import Call, Workload
-
-MODEL = "reference"
-FLOORS = (NOOP, MODEL)
-"""They run beside every engine: what harness, and the plainest store in this process, cost."""
-
-LARGEST = 100_000 * 384
-"""Components of a data set beyond which the model is left out: it scans all of them in float64, for every search."""
 
 
 class Unfilled(Exception):
@@ -56,7 +46,7 @@ class StoreClient:
         return self._opened[target]
 
     def bind(self, calls: Sequence[Call]) -> Callable[[int], Any]:
-        """See Client."""
+        """Makes the call of a number."""
         methods = {(call.target, call.name): None for call in calls}
         bound = {name: getattr(self.get(target), name) for target, name in methods}
 
@@ -67,7 +57,7 @@ class StoreClient:
         return send
 
     def close(self) -> None:
-        """See Client."""
+        """Let go of the engine."""
         while self._opened:
             self._opened.popitem()[1].close()
 
@@ -76,17 +66,19 @@ class Contender:
     """A store on a running engine, in a namespace of its own."""
 
     def __init__(
-        self, name: str, kind: Literal["store", "floor"], engine: Engine, namespace: str, scene: Scene
+        self, name: str, kind: Literal["store", "baseline", "floor"], engine: Engine, namespace: str, scene: Scene
     ) -> None:
         self.name = name
-        self.kind: Literal["store", "floor"] = kind
+        self.kind: Literal["store", "baseline", "floor"] = kind
         self.engine = engine
-        self._namespace = namespace
-        self._scene = scene
+        self.namespace = namespace
+        self.scene = scene
         self.series = Series()
-        self._clients: list[StoreClient] = []
+        self._clients: list[Client] = []
         self._filled: list[Filled] = []
         self._index: IndexConfig | None = None
+        self._embedded = False
+        """Whether messages are embedded; where nothing is found by meaning, stores are spared that."""
 
     @property
     def judged(self) -> bool:
@@ -105,35 +97,49 @@ class Contender:
     def clients(self, many: int) -> Sequence[Client]:
         """So many, opened when they are first needed."""
         while len(self._clients) < many:
-            self._clients.append(self._client())
+            self._clients.append(self.client())
         return self._clients[:many]
 
-    def _client(self) -> StoreClient:
-        backend, url, runtime = self.engine.backend, self.engine.endpoint.url, Runtime(embedder=self._scene.embedder)
+    def client(self) -> Client:
+        """One more."""
+        return self._store()
+
+    def keep(self, call: Call, answer: Any) -> Any:
+        """What of an answer is remembered until it is judged."""
+        return call.expected.keep(answer) if self.judged else None
+
+    def _store(self) -> StoreClient:
+        backend, url = self.engine.backend, self.engine.endpoint.url
+        runtime = Runtime(embedder=self.scene.embedder if self._embedded else None)
         return StoreClient(
-            lambda: backend.open_memory(url, self._namespace, runtime, MemoryConfig()),
-            lambda: backend.open_index(url, self._namespace, runtime),
+            lambda: backend.open_memory(url, self.namespace, runtime, MemoryConfig()),
+            lambda: backend.open_index(url, self.namespace, runtime),
         )
 
     def fill(self, workloads: Sequence[Workload], index: IndexConfig | None) -> None:
         """Store what the workloads are about, as far as it can do them. Raises Unfilled."""
         if not self.judged:
             return
-        own = [workload for workload in workloads if not self.lacks(workload)]
-        needs = {need for workload in own for need in workload.needs}
-        (client,) = self.clients(1)
-        assert isinstance(client, StoreClient)
-        if "storage" in needs:
-            self._filled.append(fill_memory(client.get("memory"), self._scene, embedded="semantic_recall" in needs))
-        if "vectors" in needs:
-            self._filled.append(fill_index(client.get("index"), self._scene, index))
-            self._index = client.get("index").describe_index(INDEX).config
+        try:
+            self._fill({need for workload in workloads if not self.lacks(workload) for need in workload.needs}, index)
+        except Exception as error:
+            told = self.engine.redactor.text(f"{type(error).__name__}: {error}")
+            raise Unfilled(bounded(f"it could not be filled: {told}")) from error
         for filled in self._filled:
             if filled.rejected or filled.visible != filled.acknowledged:
                 raise Unfilled(
                     f"of {', '.join(filled.seconds)}, {filled.acknowledged:,} were acknowledged and {filled.rejected:,}"
                     f" refused, and {filled.visible:,} are there"
                 )
+
+    def _fill(self, needs: Set[str], index: IndexConfig | None) -> None:
+        self._embedded = "semantic_recall" in needs
+        with closing(self._store()) as client:
+            if "storage" in needs:
+                self._filled.append(fill_memory(client.get("memory"), self.scene, embedded=self._embedded))
+            if "vectors" in needs:
+                self._filled.append(fill_index(client.get("index"), self.scene, index))
+                self._index = client.get("index").describe_index(INDEX).config
 
     def describe(self, group: int) -> bundle.Engine:
         """What was measured."""
@@ -156,35 +162,3 @@ class Contender:
         """Close every client."""
         while self._clients:
             self._clients.pop().close()
-
-
-class Entrant(msgspec.Struct, frozen=True):
-    """Who is to take part, by the name it was asked for."""
-
-    name: str
-    backend: Backend
-
-    @property
-    def kind(self) -> Literal["store", "floor"]:
-        """Floors are compared with, and pass no gate."""
-        return "floor" if self.name in FLOORS else "store"
-
-    @contextmanager
-    def enter(self, scene: Scene, method: str, urls: Mapping[str, str]) -> Generator[Contender]:
-        """Start its engine. Raises EngineUnavailable, UsageProblem."""
-        with ExitStack() as stack:
-            engine = stack.enter_context(
-                start(self.name, self.backend, "auto" if self.kind == "floor" else method, urls)
-            )
-            namespaces = stack.enter_context(Namespaces(engine))
-            namespace = stack.enter_context(namespaces.fresh())
-            contender = Contender(self.name, self.kind, engine, namespace, scene)
-            stack.callback(contender.close)
-            yield contender
-
-
-def entrants(names: Sequence[str], load: Callable[[str], Backend] = find) -> tuple[Entrant, ...]:
-    """The floors, and those named, each once. Raises UnknownBackend."""
-    return tuple(
-        Entrant(name, NoopBackend() if name == NOOP else load(name)) for name in dict.fromkeys((*FLOORS, *names))
-    )

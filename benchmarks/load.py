@@ -268,7 +268,6 @@ def _punctual() -> Generator[None]:
 def _quiet() -> Generator[None]:
     """Keep out of the way: what exists is not searched for garbage, and threads give way soon."""
     interval = sys.getswitchinterval()
-    gc.collect()
     gc.freeze()
     sys.setswitchinterval(SWITCH)
     try:

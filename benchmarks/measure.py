@@ -26,7 +26,7 @@ AT_FIRST = 500
 RESERVE = 1.5
 """How many more operations are prepared than are expected."""
 
-MOST = 50_000
+MOST = 20_000
 """Operations of a phase in closed loop, and at most handed out in a second: more tell nothing more."""
 
 WINDOW = 0.3
@@ -37,6 +37,10 @@ ERROR_LENGTH = 160
 
 class Lacking(Exception):
     """The contender says that it cannot do the workload."""
+
+
+class Wrong(Exception):
+    """The answers of a contender to which no clause can be put are not right; the message counts them."""
 
 
 class Measured(NamedTuple):
@@ -66,12 +70,15 @@ class Course:
         """Operations a second, as last seen in closed loop."""
 
     def warm_up(self, *, find_peak: bool) -> Iterator[Measured]:
-        """The first operations, one after the other; then what is discarded. Raises Lacking, load.Stuck."""
+        """The first operations, one after the other; then what is discarded. Raises Lacking, Wrong, Stuck."""
         cold = self._closed("cold", 1, seconds=load.PATIENCE, most=self._profile.cold)
         yield self._measured(cold, "cold", 1)
         refused = [note.answer for note in cold[1].notes if note.failed]
         if len(refused) == len(cold[1].notes) and all(isinstance(error, Unsupported) for error in refused):
             raise Lacking(str(refused[0]))
+        wrong = [judged for judged in self._records(cold[0].calls, cold[1]) if judged.outcome in ("short", "wrong")]
+        if wrong and self.contender.kind == "baseline":
+            raise Wrong(f"{len(wrong)} of the first {len(cold[1].notes)} wrong")
         clients = self.contender.concurrency(self._profile.concurrency[0])
         windows: list[Measured] = []
 
@@ -149,8 +156,13 @@ class Course:
             for number in range(len(stream.before)):
                 prepare(number)
         calls = stream.calls
-        keep = (lambda number, answer: calls[number].expected.keep(answer)) if self.contender.judged else _forget
-        return Work([client.bind(calls) for client in opened], keep, len(calls), stream.cyclic)
+        keep = self.contender.keep
+        return Work(
+            senders=[client.bind(calls) for client in opened],
+            keep=lambda number, answer: keep(calls[number], answer),
+            many=len(calls),
+            cyclic=stream.cyclic,
+        )
 
     def _measured(
         self,
@@ -191,7 +203,3 @@ class Course:
 
     def _told(self, error: BaseException) -> str:
         return bounded(self.contender.engine.redactor.text(f"{type(error).__name__}: {error}"), ERROR_LENGTH)
-
-
-def _forget(number: int, answer: object) -> None:
-    """Answers of nobody are not judged."""

@@ -260,7 +260,7 @@ def _conditions(messages: Sequence[Message]) -> list[dict[str, Any]]:
         (key, value)
         for message in messages
         for key, value in message.metadata.items()
-        if isinstance(value, str | int | bool)
+        if isinstance(value, str)  # baselines filter by texts
     )
     return [
         dict([min(counts, key=lambda pair: (abs(counts[pair] / len(messages) - wanted), str(pair)))])

@@ -168,7 +168,7 @@ def _save(batch: int) -> Make:
                     "id": f"{SAVED}-{number}-{place}",
                     "thread_id": f"{SAVED}-{number % scene.spread}",
                     "content": scene.text(number + place),
-                    "metadata": {"turn": number},
+                    "metadata": {"turn": f"turn {number}"},
                 }
                 for place in range(batch)
             ]

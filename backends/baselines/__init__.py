@@ -1,6 +1,7 @@
 """The same requests hand-written on raw clients: what an adapter costs is measured against them.
 
-A baseline reads what the adapter has stored, so that both ask the same engine about the same rows.
+A baseline reads what the adapter has stored, so that both ask the same engine about the same rows; messages it also
+saves, beside the adapter's own.
 """
 
 from __future__ import annotations
@@ -32,9 +33,52 @@ class Baseline(Protocol):
         ...
 
 
+Message = tuple[str, str, str, str, Any, Any, int]
+"""id, thread, resource, role, content, metadata, milliseconds since 1970; content and metadata as they come of JSON."""
+
+Listed = tuple[list[Message], int, bool]
+"""Messages, how many match, and whether more of these follow."""
+
+
+class Messages(Protocol):
+    """The messages of a namespace that an adapter has filled, newest first. Nothing is embedded.
+
+    A module of this package is named as its backend with `_messages`, and its class `Messages` is made of the URL of
+    the engine and a namespace. Every thread asked for is there and the resource's own, which has to be looked up.
+    """
+
+    def page(
+        self, thread_id: str, resource_id: str, count: int, offset: int = 0, metadata: Mapping[str, str] | None = None
+    ) -> Listed:
+        """`count` messages of a thread behind `offset` newer ones; of those alone whose metadata have these values."""
+        ...
+
+    def around(self, thread_id: str, resource_id: str, id: str, before: int, after: int) -> Listed:
+        """A message of a thread with so many neighbours, and no page; the total is the thread's."""
+        ...
+
+    def save(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Save messages of new ids, all or none, as durably as the adapter does; as they are stored."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        ...
+
+
+def open_messages(backend: str, url: str, namespace: str) -> Messages | None:
+    """The messages of a namespace by hand; None when nobody has written that for the backend."""
+    module = _module(f"{backend}_messages")
+    return None if module is None else cast(Messages, module.Messages(url, namespace))
+
+
 def open_baseline(backend: str, url: str, namespace: str, index: str) -> Baseline | None:
     """The baseline of a backend; None when nobody has written one."""
-    module = f"{__name__}.{backend}"
-    if not backend.isidentifier() or find_spec(module) is None:
-        return None
-    return cast(Baseline, import_module(module).Baseline(url, namespace, index))
+    module = _module(backend)
+    return None if module is None else cast(Baseline, module.Baseline(url, namespace, index))
+
+
+def _module(name: str) -> Any:
+    """A module of this package; None when there is none of this name."""
+    module = f"{__name__}.{name}"
+    return import_module(module) if name.isidentifier() and find_spec(module) is not None else None

@@ -24,7 +24,8 @@ class Plain(ReferenceBackend):
         recall = memory.recall
 
         def spoilt(thread_id: str, **options: Any) -> Any:
-            self.spoil(next(self.calls))
+            if options.get("per_page") != 1:  # not while it is filled
+                self.spoil(next(self.calls))
             return recall(thread_id, **options)
 
         memory.recall = spoilt

@@ -29,7 +29,7 @@ class SmallTalk:
                     f"{thread}-{number}",
                     thread,
                     f"line {number} of {thread}",
-                    metadata={"tens": number % 10, "hundreds": f"h{number % 100}"},
+                    metadata={"tens": f"t{number % 10}", "hundreds": f"h{number % 100}"},
                     created_at=START + timedelta(milliseconds=number // 2),
                 )
                 for number in range(count)

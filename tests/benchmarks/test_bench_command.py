@@ -12,13 +12,17 @@ import msgspec
 import pytest
 from memassay.backends import minilm
 from memassay.backends.provision.homes import CACHE_VARIABLE
-from memassay.benchmarks import bundle, profiles
+from memassay.benchmarks import bundle, by_hand, command_bench, measure, profiles
 from memassay.benchmarks.bench import _in_turn  # pyright: ignore[reportPrivateUsage]
 from memassay.benchmarks.bundle import Bundle
+from memassay.benchmarks.entrants import Entrant
 from memassay.benchmarks.samples import Samples
+from memassay.benchmarks.scene import Scene, Series
+from memassay.benchmarks.workloads import WORKLOADS
 from memassay.harness import artefact
 from memassay.harness.artefact import BackendResult, ClauseResult, Result, Run, Verdict
 from memassay.harness.cli import app
+from memassay.harness.engine import start
 from memassay.spec.clauses import CLAUSES
 from typer.testing import CliRunner
 
@@ -44,9 +48,10 @@ Bench = Callable[..., Any]
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Bench:
     """Run the command with a profile that takes no time, writing to run.json."""
     monkeypatch.setattr(minilm, "missing", lambda: "the weights are not here")
+    monkeypatch.setattr(measure, "WINDOW", 0.02)
+    monkeypatch.setattr(measure, "MOST", 1_000)
     monkeypatch.setenv(CACHE_VARIABLE, str(cache))
-    monkeypatch.setattr(profiles, "PROFILES", {"tiny": TINY, **profiles.PROFILES})
-    monkeypatch.setattr("memassay.benchmarks.command_bench.PROFILES", {"tiny": TINY, **profiles.PROFILES})
+    monkeypatch.setattr(command_bench, "PROFILES", {"tiny": TINY})
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, json: bool = True) -> Any:
@@ -212,6 +217,50 @@ def test_what_a_store_lacks_is_unsupported(bench: Bench) -> None:
     assert "unsupported  vector on bench_fakes:Messages" in ran.output
 
 
+# Baselines
+
+
+@pytest.mark.parametrize("store", ["libsql", "faiss", "postgres"])
+def test_what_was_written_by_hand_answers_as_the_adapter_does(
+    store: str, scene: Scene, series: Series, engines: Any
+) -> None:
+    """All that a baseline is asked in a benchmark, on what the adapter has stored."""
+    backend, url = engines.get(store)
+    with start(store, backend, "auto", {store: url} if url else {}) as engine:
+        entrant = Entrant(f"baseline:{store}", backend)
+        with entrant.enter(engine, scene) as contender:
+            own = [workload for workload in WORKLOADS.values() if not contender.lacks(workload)]
+            contender.fill(own, None)
+            (client,) = contender.clients(1)
+            assert {"newest", "filtered", "include", "vector", "vector-aligned-1%", "save-100"} <= {w.name for w in own}
+            for workload in own:
+                calls = workload.stream(scene, series, 20, seed=0).calls[:20]
+                send = client.bind(calls)
+                judged = [call.expected.judge(contender.keep(call, send(n))) for n, call in enumerate(calls)]
+                assert {each.outcome for each in judged} == {"ok"}, workload.name
+
+
+@pytest.fixture
+def series() -> Series:
+    return Series()
+
+
+def test_a_baseline_that_nobody_wrote_is_refused(bench: Bench) -> None:
+    ran = bench("baseline:reference", json=False)
+    assert ran.exit_code == 2
+    assert "there is no baseline of 'reference'" in ran.output
+
+
+def test_a_baseline_whose_answers_are_wrong_has_no_number(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_hand.ByHand, "keep", lambda self, call, answer: ("never stored",))
+    ran = bench("baseline:libsql", "--workload", "vector")
+    assert ran.exit_code == 0
+    (closed,) = written().manifest.gates
+    assert (closed.contender, closed.workload) == ("baseline:libsql", "vector")
+    assert closed.clauses == {"answers": "5 of the first 5 wrong"}
+    assert phases("baseline:libsql", written()) == {("vector", "cold")}
+
+
 # Stores that do not hold
 
 
@@ -242,14 +291,10 @@ def test_a_store_that_loses_what_it_was_given_is_not_measured(bench: Bench) -> N
 def interrupted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bundle:
     """A run in whose second round Ctrl-C was pressed."""
     monkeypatch.setattr(bench_fakes.Plain, "calls", itertools.count())
-    rounds: list[int] = []
-    from memassay.benchmarks import measure
-
     made = measure.Course.round
 
     def noted(course: Any, number: int) -> Any:
-        rounds.append(number)
-        if number == 2 and course.contender.name == "bench_fakes:Interrupted":
+        if number == 2 and bench_fakes.Interrupted.at < 0 and course.contender.name == "bench_fakes:Interrupted":
             bench_fakes.Interrupted.at = next(bench_fakes.Plain.calls) + 3
         return made(course, number)
 
@@ -310,7 +355,7 @@ def test_a_run_of_other_options_is_not_resumed(bench: Bench, interrupted: Bundle
         (["noop", "--results", "absent.json"], "absent.json cannot be read"),
         (["noop", "--peaks-of", "absent.json"], "absent.json cannot be read"),
         (["noop", "--url", "postgres=x"], "does not use"),
-        (["noop", "--json", "no/such\0file"], "cannot be written"),
+        (["noop", "--json", "."], "is a directory"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_hint(bench: Bench, arguments: list[str], told: str) -> None:
