@@ -25,7 +25,8 @@ Examples:
 
 \b
 A side is a file that `bench --json` wrote, or a folder of them: make runs of both in turn (A, B, A, B, …), as what
-the machine does meanwhile then meets both alike. A verdict needs 8 runs a side, or 8 rounds of a run.
+the machine does meanwhile then meets both alike. A verdict needs 8 runs a side, or 8 rounds of a run. Latencies are
+compared at equal rates alone: give `bench --peaks-of` the first run for all others.
 """
 
 EPILOG = """\b
