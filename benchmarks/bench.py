@@ -76,7 +76,7 @@ class Bench:
     go on.
     """
 
-    def __init__(self, plan: Plan, state: State, tell: Tell, checkpoint: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, state: State, tell: Tell, checkpoint: Callable[[], object]) -> None:
         self.state = state
         self._plan = plan
         self._tell = tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -276,14 +277,12 @@ def check_installed() -> None:
 
 def _pyarrow() -> tuple[Any, Any]:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ModuleNotFoundError as error:
         raise UsageProblem(
             f"a benchmark's samples need the module {error.name!r}, which is not installed",
             hint="pip install 'memassay[bench]'",
         ) from None
-    return pyarrow, pyarrow.parquet
 
 
 def _parquet(blocks: Sequence[Samples]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Any, Literal, Protocol
 
+from ..backends.particulars import Particulars, particulars
 from ..harness.engine import Engine
 from ..harness.plain import bounded
 from ..spec.protocols import Memory, Runtime, VectorIndex
@@ -142,8 +143,9 @@ class Contender:
                 self._index = client.get("index").describe_index(INDEX).config
 
     def describe(self, group: int) -> bundle.Engine:
-        """What was measured."""
+        """What was measured, as far as it is known by now."""
         endpoint = self.engine.endpoint
+        told = self._particulars() if self._filled else Particulars()
         return bundle.Engine(
             name=self.name,
             kind=self.kind,
@@ -151,12 +153,23 @@ class Contender:
             method=endpoint.method,
             detail=endpoint.detail,
             index=self._index,
+            settings=told.settings,
+            plan=told.plan,
+            sizes=told.sizes,
             fill_seconds={part: round(s, 3) for filled in self._filled for part, s in filled.seconds.items()},
             acknowledged=sum(filled.acknowledged for filled in self._filled),
             visible=sum(filled.visible for filled in self._filled),
             rejected=sum(filled.rejected for filled in self._filled),
             group=group,
         )
+
+    def _particulars(self) -> Particulars:
+        """What the engine tells; where it does not, why."""
+        try:
+            return particulars(self.engine.backend.name, self.engine.endpoint.url, self.namespace, INDEX)
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises: figures are none the worse for it
+            told = self.engine.redactor.text(f"{type(error).__name__}: {error}")
+            return Particulars(settings={"not told": bounded(told)})
 
     def close(self) -> None:
         """Close every client."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -53,7 +52,7 @@ def judge(contender: str, workload: Workload, verdicts: Verdicts) -> Gate | None
 
     Only `pass` counts. What a store says it cannot do is no fault where the workload does not need it.
     """
-    failing = {
+    failing: dict[str, str] = {
         clause: verdict
         for clause in workload.clauses
         for verdict in [verdicts.by_clause.get(clause, "not-run")]
@@ -64,7 +63,7 @@ def judge(contender: str, workload: Workload, verdicts: Verdicts) -> Gate | None
     return Gate(
         contender=contender,
         workload=workload.name,
-        clauses=cast("dict[str, str]", failing),
+        clauses=failing,
         source=verdicts.source,
     )
 
@@ -169,5 +168,5 @@ def short_run(
     if result.interrupted:
         raise KeyboardInterrupt
     (backend,) = result.backends
-    verdicts = {clause: backend.clauses[clause].verdict for clause in clauses}
+    verdicts: dict[str, Verdict] = {clause: backend.clauses[clause].verdict for clause in clauses}
     return Verdicts(verdicts, SHORT + (f" that ended early: {backend.error}" if backend.error else ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..harness.plain import bounded
 from ..spec.errors import Unsupported
@@ -156,13 +156,11 @@ class Course:
             for number in range(len(stream.before)):
                 prepare(number)
         calls = stream.calls
-        keep = self.contender.keep
-        return Work(
-            senders=[client.bind(calls) for client in opened],
-            keep=lambda number, answer: keep(calls[number], answer),
-            many=len(calls),
-            cyclic=stream.cyclic,
-        )
+
+        def keep(number: int, answer: Any) -> Any:
+            return self.contender.keep(calls[number], answer)
+
+        return Work([client.bind(calls) for client in opened], keep, len(calls), stream.cyclic)
 
     def _measured(
         self,

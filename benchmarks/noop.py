@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from ..harness.artefact import own_version
 from ..spec.capabilities import Capabilities
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import (
@@ -95,9 +96,7 @@ class NoopBackend:
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
-        from memassay import __version__
-
-        return f"memassay {__version__}"
+        return f"memassay {own_version()}"
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""

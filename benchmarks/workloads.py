@@ -86,9 +86,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         """Operations for a phase: at least `many`, or to be repeated. The seed decides their order, for reads."""
         if not self.reads:
             ahead = series.ahead()
-            before = [] if self.before is None else [*self.before(scene, ahead, many)]
+            before: tuple[Call, ...] = () if self.before is None else tuple(self.before(scene, ahead, many))
             return Stream([*self.make(scene, series, many)], cyclic=False, before=before)
-        pool = scene.pool(self.name, lambda: [*self.make(scene, series, POOL)])
+        pool: list[Call] = scene.pool(self.name, lambda: list(self.make(scene, series, POOL)))
         order = np.random.default_rng([seed, zlib.crc32(self.name.encode())]).permutation(len(pool))
         return Stream([pool[place] for place in order], cyclic=True)
 
