@@ -117,8 +117,8 @@ def _value(row: Row) -> float | None:
 
 
 def _setting(index: IndexConfig | None) -> str:
-    parts = msgspec.to_builtins(index) if index is not None else {}
-    return ", ".join(value if name == "type" else f"{name} {value}" for name, value in parts.items() if value)
+    parts: dict[str, object] = msgspec.to_builtins(index) if index is not None else {}
+    return ", ".join(str(value) if name == "type" else f"{name} {value}" for name, value in parts.items() if value)
 
 
 def table(found: Sequence[Curve]) -> Table:
