@@ -76,9 +76,9 @@ class AgentMemory:
         self.embedder = embedder
         self.threads = [*_threads(longest, chosen.resources)]
         random = np.random.default_rng(chosen.seed)
-        asked = np.sort(random.choice(len(said), QUESTIONS, replace=False))
-        self.questions = [said[place].text for place in asked.tolist()]
-        self._lines = [line for place, line in enumerate(said) if place not in {*asked.tolist()}]
+        asked: set[int] = {*random.choice(len(said), QUESTIONS, replace=False).tolist()}
+        self.questions = [line.text for place, line in enumerate(said) if place in asked]
+        self._lines = [line for place, line in enumerate(said) if place not in asked]
         self._messages = _messages(random, self._lines, sum(many for _, _, many in self.threads))
 
     def batches(self) -> Iterator[list[NewMessage]]:
@@ -105,7 +105,8 @@ class AgentMemory:
         return digest.hexdigest()
 
     def _message(self, thread: str, number: int, place: int) -> NewMessage:
-        chosen = [self._lines[line] for line in self._messages.lines[place].tolist() if line >= 0]
+        places: list[int] = self._messages.lines[place].tolist()
+        chosen = [self._lines[place] for place in places if place >= 0]
         return NewMessage(
             id=f"{thread}-{number:06}",
             thread_id=thread,
