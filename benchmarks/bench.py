@@ -16,7 +16,7 @@ from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
 from ..harness.engine import AUTO, Engine, EngineFailed, methods
 from ..spec.types import IndexConfig
-from . import bundle, gate
+from . import bundle, freshness, gate
 from .bundle import Gate, Profile
 from .contenders import Contender, Unfilled
 from .entrants import Entrant
@@ -90,7 +90,7 @@ class Bench:
         each = -(-profile.rounds // profile.starts)
         for first in range(1, profile.rounds + 1, each):
             numbers = range(first, min(first + each, profile.rounds + 1))
-            waiting = [one for one in self._plan.entrants if self._finished(one.name) < numbers[-1]]
+            waiting = [one for one in self._plan.entrants if self._waits(one, numbers[-1])]
             group = 0
             while waiting:
                 group += 1
@@ -101,6 +101,14 @@ class Bench:
                 self.state.note(
                     f"engines did not fit into memory: they took turns in {group} groups, one after another"
                 )
+
+    def _waits(self, entrant: Entrant, last: int) -> bool:
+        """Whether something of it is still to be measured until a round is done."""
+        return self._finished(entrant.name) < last or (last == self._plan.profile.rounds and self._unseen(entrant))
+
+    def _unseen(self, one: Entrant | Contender) -> bool:
+        """Whether it is still to be found out when its writes show."""
+        return bool(self._plan.profile.freshness) and one.kind == "store" and one.name not in self.state.freshness
 
     def _finished(self, contender: str) -> int:
         return self.state.finished.get(contender, 0)
@@ -174,7 +182,9 @@ class Bench:
             Course(contender, workload, plan.scene, plan.profile, plan.seed)
             for workload in plan.workloads
             for contender in here
-            if (contender.name, workload.name) not in self.state.gates and not self._lacks(contender, workload)
+            if self._finished(contender.name) < numbers[-1]
+            and (contender.name, workload.name) not in self.state.gates
+            and not self._lacks(contender, workload)
         ]
         self._done, self._steps = 0, len(courses) * (1 + len(numbers))
         for course in courses:
@@ -186,8 +196,21 @@ class Bench:
                 if course.peak is not None:
                     self._step(course, f"round {number}", course.round(number))
             # Whole only now: contenders take turns at every workload.
-            self.state.finished |= {course.contender.name: number for course in due if not self._lost(course)}
+            self.state.finished |= {course.contender.name: number for course in due if not self._lost(course.contender)}
             self._checkpoint()
+        for contender in here:
+            if numbers[-1] == plan.profile.rounds and self._unseen(contender) and not self._lost(contender):
+                self._look(contender)
+                self._checkpoint()
+
+    def _look(self, contender: Contender) -> None:
+        """Measure when writes show. It is no reason to give the contender up when that fails."""
+        name = contender.name
+        self._tell.working(f"{name}: freshness", 0, 1)
+        try:
+            self.state.freshness[name] = freshness.measure(contender.engine, rows=self._plan.profile.freshness)
+        except EngineFailed as error:
+            self.state.note(f"{name}: {error}")
 
     def _lacks(self, contender: Contender, workload: Workload) -> bool:
         reason = contender.lacks(workload)
@@ -208,7 +231,7 @@ class Bench:
     def _step(self, course: Course, what: str, phases: Iterable[Measured]) -> None:
         self._tell.working(f"{course.workload.name} on {course.contender.name}: {what}", self._done, self._steps)
         self._done += 1
-        if self._lost(course):
+        if self._lost(course.contender):
             return
         try:
             for measured in phases:
@@ -226,8 +249,8 @@ class Bench:
         except Stuck as error:
             self._give_up(course.contender, f"{course.workload.name}: {error}")
 
-    def _lost(self, course: Course) -> bool:
-        return bool(self.state.engines[course.contender.name].error)
+    def _lost(self, contender: Contender) -> bool:
+        return bool(self.state.engines[contender.name].error)
 
     def _mark_bound(self) -> None:
         """Mark peaks that are near what the harness itself can do."""

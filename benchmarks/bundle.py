@@ -15,6 +15,7 @@ import numpy as np
 from ..harness import documents, output
 from ..harness.exits import UsageProblem
 from ..spec.types import IndexConfig
+from .freshness import Freshness
 from .samples import COUNTS, OUTCOMES, TIMES, Phase, Samples
 
 FORMAT = "memassay-bench"
@@ -71,6 +72,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     open_samples: int
     percentiles: tuple[float, ...]
     arrivals: Literal["poisson", "uniform"] = "poisson"
+    freshness: int = 0
+    """Rows of either kind for which it is measured when writes show; 0 where it is not."""
     indicative: bool = False
     """Too little is measured for more than a first idea."""
 
@@ -207,6 +210,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     unsupported: dict[str, dict[str, str]]
     peaks: list[Peak]
     rows: list[Row]
+    freshness: dict[str, list[Freshness]] = {}
+    """By contender: when a write showed, and a deletion was honoured."""
     rounds_done: int
     finished: dict[str, int]
     partial: bool

@@ -27,22 +27,30 @@ MARGINS: Mapping[Metric, float] = {"recall": 0.01, "ok": 0.001}
 Place = tuple[str, str]
 """Contender and workload."""
 
+Spot = tuple[Phase, float, float]
+"""Phase, share of the peak and, where that is 0, the rate that was asked for."""
+
 Figure = Callable[[Sequence[Samples]], float | None]
 """Of the samples of one run; None where they are too few."""
 
 
 class Run(NamedTuple):
-    """What one figure is taken from: the phases of one round, or of a whole bundle, by place, phase and share."""
+    """What one figure is taken from: the phases of one round, or of a whole bundle, by place and spot."""
 
-    blocks: Mapping[tuple[Place, Phase, float], Sequence[Samples]]
+    blocks: Mapping[tuple[Place, Spot], Sequence[Samples]]
 
-    def of(self, place: Place, phase: Phase, share: float) -> Sequence[Samples]:
+    def of(self, place: Place, spot: Spot) -> Sequence[Samples]:
         """Its samples of one phase."""
-        return self.blocks.get((place, phase, share), ())
+        return self.blocks.get((place, spot), ())
 
     def all_of(self, place: Place) -> Sequence[Samples]:
         """Its samples of every phase."""
         return [block for key, blocks in self.blocks.items() if key[0] == place for block in blocks]
+
+
+def where(block: Samples) -> tuple[Place, Spot]:
+    """The place and spot of samples."""
+    return (block.contender, block.workload), (block.phase, block.share, 0.0 if block.share else block.rate)
 
 
 class Absence:
@@ -94,10 +102,10 @@ def changes_of(place: Place, a: Sequence[Run], b: Sequence[Run], effect: float, 
     """
     quality = [*_quality(place, _pairs(place, a, b, lambda run: run.all_of(place), why))]
     trade = [change for change in quality if abs((change.after or 0) - (change.before or 0)) > MARGINS[change.metric]]
-    spots = dict.fromkeys(key[1:] for run in (*a, *b) for key in run.blocks if key[0] == place)
-    for phase, share in sorted(spots):
-        pairs = _pairs(place, a, b, lambda run, phase=phase, share=share: run.of(place, phase, share), why)
-        for change in _at(place, phase, share, pairs, effect):
+    spots = {spot for run in (*a, *b) for at, spot in run.blocks if at == place}
+    for spot in sorted(spots):
+        pairs = _pairs(place, a, b, lambda run, spot=spot: run.of(place, spot), why)
+        for change in _at(place, spot, pairs, effect):
             yield _traded(change, trade)
     yield from quality
 
@@ -124,8 +132,9 @@ def _pairs(
 # Times and peaks
 
 
-def _at(place: Place, phase: Phase, share: float, pairs: Pairs, effect: float) -> Iterator[Change]:
+def _at(place: Place, spot: Spot, pairs: Pairs, effect: float) -> Iterator[Change]:
     """Of one phase: the peak, and percentiles of times."""
+    phase, share, _ = spot
     rate = next((block.rate for run in (*pairs.before, *pairs.after) for block in run), 0.0)
 
     def change(metric: Metric, figure: Figure, judgement: Judgement, q: float | None = None) -> Change:

@@ -25,7 +25,8 @@ Examples:
 
 \b
 A side is a file that `bench --json` wrote, or a folder of them: make runs of both in turn (A, B, A, B, …), as what
-the machine does meanwhile then meets both alike. A verdict needs 8 runs a side, or 8 rounds of a run.
+the machine does meanwhile then meets both alike. A verdict needs 8 runs a side, or 8 rounds of a run. Latencies are
+compared at equal rates alone: give `bench --peaks-of` the first run for all others.
 """
 
 EPILOG = """\b
@@ -34,6 +35,10 @@ Exit codes:
   2  the command line is wrong, a file cannot be read, or the runs are not alike
   5  a figure regressed
   6  figures are inconclusive, or were not measured"""
+
+
+WIDTH = 180
+"""Of the table, where no terminal says how wide it is."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +59,7 @@ def command(
     across_machines: Annotated[
         bool, typer.Option("--across-machines", help="Compare also what was measured on different machines.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show figures that did not change, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show what did not change too, and the floors.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")] = None,
     markdown_file: Annotated[
         Path | None, typer.Option("--markdown", metavar="FILE", help="Write them as Markdown, for a CI job.")
@@ -76,7 +81,8 @@ def command(
             output.write(json_file, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
         if markdown_file is not None:
             output.write(markdown_file, comparison_shown.markdown(found))
-        comparison_shown.text(found, Output(), everything=everything)
+        out = Output()
+        comparison_shown.text(found, out if out.is_terminal else Output(width=WIDTH), everything=everything)
         raise typer.Exit(found.exit)
 
 

@@ -12,10 +12,10 @@ from ..harness.artefact import own_version
 from ..harness.exits import UsageProblem
 from . import bundle
 from .bundle import FORMAT, Bundle, Manifest
-from .changes import Absence, Place, Run, changes_of, distrusted
-from .comparison import Comparison, Side
+from .changes import Absence, Place, Run, Spot, changes_of, distrusted, where
+from .comparison import Change, Comparison, Side
 from .machine import DRIFT, Machine
-from .samples import Phase, Samples
+from .samples import Samples
 from .statistics import CONFIDENCE, EFFECT
 
 MEANING = ("data", "memory", "arrivals", "warmup_seconds", "closed_seconds", "open_seconds", "open_most_seconds")
@@ -82,7 +82,7 @@ def _meaning(one: Manifest, two: Manifest) -> Iterator[tuple[str, object, object
     yield "the consistency", repr(one.consistency), repr(two.consistency)
     for name in bundle.DataSet.__struct_fields__:
         # A file may have been moved: what is in it is what counts.
-        if name != "spec":
+        if name not in ("spec", "memory"):
             yield f"the data set ({name})", getattr(one.data, name), getattr(two.data, name)
     for name in MEANING:
         yield f"the profile ({name})", getattr(one.profile, name), getattr(two.profile, name)
@@ -122,8 +122,9 @@ def compare(
 ) -> Comparison:
     """What became of every figure from A to B; of these contenders and workloads alone where some are named.
 
-    A side of one bundle is compared round by round; one of several bundle by bundle, as the rounds of a bundle share
-    an engine and are more alike than runs are. Raises UsageProblem where the sides are not alike.
+    Floors, behind which is no store, are controls, unless they are named. A side of one bundle is compared round by
+    round, one of several bundle by bundle, as the rounds of a bundle share an engine and are more alike than runs are.
+    Raises UsageProblem where the sides are not alike.
     """
     manifests = [given.manifest for given in (*a, *b)]
     refuse_unlike(manifests)
@@ -131,11 +132,12 @@ def compare(
     unit: Literal["round", "run"] = "round" if len(a) == len(b) == 1 else "run"
     sides = [_runs(side, unit) for side in (a, b)]
     why = Absence([given.manifest for given in a], [given.manifest for given in b])
-    changes = [
-        distrusted(change, distrust)
-        for place in _places(sides[0], sides[1], contenders, workloads)
-        for change in changes_of(place, sides[0], sides[1], effect, why)
-    ]
+    floors = {engine.name for manifest in manifests for engine in manifest.engines if engine.kind == "floor"}
+    changes: list[Change] = []
+    controls: list[Change] = []
+    for place in _places(sides[0], sides[1], contenders, workloads):
+        kept = controls if place[0] in floors and place[0] not in contenders else changes
+        kept += [distrusted(change, distrust) for change in changes_of(place, sides[0], sides[1], effect, why)]
     return Comparison(
         memassay=own_version(),
         effect=effect,
@@ -144,19 +146,24 @@ def compare(
         a=_side(a),
         b=_side(b),
         differences=[*_differences(a, b)],
-        notes=[*_notes(a, b, unit, [len(side) for side in sides], across_machines, distrust)],
+        notes=[
+            *_notes(a, b, unit, across_machines, distrust),
+            *_uneven(unit, len(sides[0]), len(sides[1])),
+            *_moved(controls),
+        ],
         changes=changes,
+        controls=controls,
     )
 
 
 def _runs(side: Sequence[Given], unit: Literal["round", "run"]) -> list[Run]:
     """What figures are taken from: whole rounds alone, or whole bundles."""
-    runs: dict[int, dict[tuple[Place, Phase, float], list[Samples]]] = {}
+    runs: dict[int, dict[tuple[Place, Spot], list[Samples]]] = {}
     for number, given in enumerate(side):
         for block in given.bundle.blocks:
             if block.phase in ("closed", "open") and len(block) and block.round <= _whole(given.manifest, block):
                 own = runs.setdefault(block.round if unit == "round" else number, {})
-                own.setdefault(((block.contender, block.workload), block.phase, block.share), []).append(block)
+                own.setdefault(where(block), []).append(block)
     return [Run(runs[number]) for number in sorted(runs)]
 
 
@@ -168,7 +175,7 @@ def _places(
     old: Sequence[Run], new: Sequence[Run], contenders: Sequence[str], workloads: Sequence[str]
 ) -> dict[Place, None]:
     """What was measured on either side. Raises UsageProblem for a name that is nowhere."""
-    places = dict.fromkeys(place for run in (*old, *new) for place, _, _ in run.blocks)
+    places = dict.fromkeys(place for run in (*old, *new) for place, _ in run.blocks)
     for part, what, wanted in ((0, "contender", contenders), (1, "workload", workloads)):
         there = dict.fromkeys(place[part] for place in places)
         for name in wanted:
@@ -217,12 +224,7 @@ def _told(value: object) -> str:
 
 
 def _notes(
-    a: Sequence[Given],
-    b: Sequence[Given],
-    unit: Literal["round", "run"],
-    counts: Sequence[int],
-    across_machines: bool,
-    distrust: str,
+    a: Sequence[Given], b: Sequence[Given], unit: Literal["round", "run"], across_machines: bool, distrust: str
 ) -> Iterator[str]:
     if distrust:
         yield f"{distrust}: the machine was not itself, and nothing is decided"
@@ -230,17 +232,35 @@ def _notes(
         yield "the machines were not compared: what changed may be theirs"
     if not _in_turn(a, b):
         yield "A and B were not measured in turn: what the machine did meanwhile counts as a change"
+    told: dict[str, list[str]] = {}
     for name, side in (("A", a), ("B", b)):
-        manifests = [given.manifest for given in side]
-        if any(manifest.partial for manifest in manifests):
-            yield f"{name} is partial: it was interrupted, and only whole rounds count"
-        profile = manifests[0].profile
-        if unit == "round" and profile.starts < profile.rounds:
-            yield f"{name}: the rounds share {profile.starts} engine start(s); how those differ is not in the intervals"
-        if any(manifest.profile.indicative for manifest in manifests):
-            yield f"{name} is of the profile {profile.name}, which is indicative"
-    if counts[0] != counts[1]:
-        yield f"A has {counts[0]} {unit}s and B {counts[1]}: what has no partner is left out"
+        for note in _notes_of(side, unit):
+            told.setdefault(note, []).append(name)
+    yield from (f"{' and '.join(names)}: {note}" for note, names in told.items())
+
+
+def _notes_of(side: Sequence[Given], unit: Literal["round", "run"]) -> Iterator[str]:
+    """What is true of one side, or of both."""
+    manifests = [given.manifest for given in side]
+    profile = manifests[0].profile
+    if any(manifest.partial for manifest in manifests):
+        yield "partial, as it was interrupted: only whole rounds count"
+    if unit == "round" and profile.starts < profile.rounds:
+        yield f"engines were started {profile.starts} times for all rounds: how starts differ is not in the intervals"
+    if any(manifest.profile.indicative for manifest in manifests):
+        yield f"the profile {profile.name} is indicative"
+
+
+def _uneven(unit: str, a: int, b: int) -> Iterator[str]:
+    if a != b:
+        yield f"A has {a} {unit}s and B {b}: what has no partner is left out"
+
+
+def _moved(controls: Sequence[Change]) -> Iterator[str]:
+    """What became faster or slower though no store is behind it."""
+    for change in controls:
+        if change.judgement.verdict in ("regressed", "improved"):
+            yield f"{change.contender}, a floor, {change.judgement.verdict} ({change.workload}, {change.name})"
 
 
 def _in_turn(a: Sequence[Given], b: Sequence[Given]) -> bool:

@@ -22,7 +22,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One figure on both sides, each the median of its runs, and what the pairs of runs say.
 
     phase and share say where it was measured; neither is told of `recall` and `ok`, which are of all of a run.
-    percentile: of times. rate: operations a second that were scheduled, in open loop.
+    percentile: of times. rate: operations a second that were scheduled, in open loop; a share of 0 is a rate that was
+    asked for as such.
     """
 
     contender: str
@@ -41,7 +42,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         """The figure, in a few words."""
         if self.percentile is None:
             return self.metric if self.metric != "throughput" else "peak"
-        return f"p{self.percentile:g} {self.metric}" + (f" at {self.share:.0%}" if self.phase == "open" else "")
+        load = f" at {self.share:.0%}" if self.share else f" at {self.rate:,.0f}/s" if self.rate else ""
+        return f"p{self.percentile:g} {self.metric}{load}"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What became of every figure from A to B.
 
     unit: what a figure is of, a round of one run or a whole run. differences: what is not the same on both sides, and
-    may be what is compared. notes: what a reader has to know before they believe it.
+    may be what is compared. notes: what a reader has to know before they believe it. controls: figures of what has no
+    store behind it; when they changed, harness or machine did.
     """
 
     format: Literal["memassay-compare"] = FORMAT
@@ -72,6 +75,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: list[str]
     notes: list[str]
     changes: list[Change]
+    controls: list[Change]
 
     @property
     def exit(self) -> Exit:

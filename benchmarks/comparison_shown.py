@@ -20,13 +20,14 @@ RIGHT = ("A", "B", "change", "interval", "pairs")
 def text(found: Comparison, out: Console, *, everything: bool) -> None:
     """Print what is known of both sides, the figures, and how many there are of each verdict.
 
-    everything: with the figures that did not change.
+    everything: with the figures that did not change, and the floors'.
     """
     for line in heading(found):
         out.print(Text(line), soft_wrap=True)
     for note in found.notes:
         out.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
     shown = [change for change in found.changes if everything or change.judgement.verdict != "no change"]
+    shown += found.controls if everything else []
     if shown:
         out.print()
         out.print(_table(shown))
@@ -69,7 +70,7 @@ def _side(side: Side) -> str:
 def _table(changes: Sequence[Change]) -> Table:
     shown = Table(box=None, pad_edge=False)
     for name in COLUMNS:
-        shown.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=name != "")
+        shown.add_column(name, justify="right" if name in RIGHT else "left")
     for change in _sorted(changes):
         style = STYLES.get(change.judgement.verdict, "")
         shown.add_row(*(Text(cell, style=style) for cell in _cells(change)))

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from rich.table import Table
 
-from ..harness.engine import Engine, Namespaces
+from ..harness.engine import Engine, EngineFailed, Namespaces
 from ..harness.plain import bounded
 from ..spec.embedders import LiteralEmbedder
 from ..spec.errors import Unsupported
@@ -104,7 +104,7 @@ class Subject(NamedTuple):
     kind: Literal["messages", "vectors"]
     write: Callable[[int], None]
     delete: Callable[[int], None]
-    count: Callable[[], int]
+    total: Callable[[], int]
     looks: Mapping[Way, Callable[[int, int], bool]]
     """Whether a row is there; also given how many rows there are with it."""
 
@@ -112,18 +112,28 @@ class Subject(NamedTuple):
 def measure(engine: Engine, *, rows: int = ROWS, patience: float = PATIENCE) -> list[Freshness]:
     """Messages and vectors, as far as the engine has them, in a namespace of their own.
 
-    The reader is a second client where the engine may have one. Raises EngineFailed, and what opening a client raises.
+    The reader is a second client where the engine may have one. Raises EngineFailed.
     """
     found: list[Freshness] = []
     with Namespaces(engine) as namespaces, namespaces.fresh() as namespace:
         if engine.capabilities.storage:
-            with _clients(engine, lambda: _memory(engine, namespace)) as (writer, reader):
+            with _told(engine, "messages"), _clients(engine, lambda: _memory(engine, namespace)) as (writer, reader):
                 subject = messages(writer, reader, semantic=engine.capabilities.semantic_recall)
                 found.append(observe(subject, rows, patience, engine.redactor.text))
         if engine.capabilities.vectors:
-            with _clients(engine, lambda: _index(engine, namespace)) as (writer, reader):
+            with _told(engine, "vectors"), _clients(engine, lambda: _index(engine, namespace)) as (writer, reader):
                 found.append(observe(vectors(writer, reader), rows, patience, engine.redactor.text))
     return found
+
+
+@contextmanager
+def _told(engine: Engine, kind: str) -> Generator[None]:
+    """Raises EngineFailed for whatever a driver raises where there is nothing to count."""
+    try:
+        yield
+    except Exception as error:
+        said = _said(error, engine.redactor.text)
+        raise EngineFailed(f"how fresh {kind} are could not be measured: {said}") from error
 
 
 def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], str] = str) -> Freshness:
@@ -142,7 +152,7 @@ def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], 
             took.append(acknowledged - called)
             there.append(number)
             shown.watch(number, len(there), acknowledged, there=True)
-    visible, deleted, kept = subject.count(), 0, 0
+    visible, deleted, kept = subject.total(), 0, 0
     for place, number in reversed([*enumerate(there, 1)]):
         if _accepted(lambda number=number: subject.delete(number), rejected, told):
             deleted += 1
@@ -155,7 +165,7 @@ def observe(subject: Subject, rows: int, patience: float, told: Callable[[str], 
         acknowledged=len(took),
         visible=visible,
         deleted=deleted,
-        left=subject.count(),
+        left=subject.total(),
         rejected=dict(rejected),
         failed=dict(shown.failed + honoured.failed),
         unsupported=[way for way in WAYS if way not in subject.looks or way in shown.lacking | honoured.lacking],
@@ -170,12 +180,12 @@ class Eyes:
 
     def __init__(self, subject: Subject, patience: float, told: Callable[[str], str]) -> None:
         self._subject = subject
-        self._ways = [way for way in WAYS if way in subject.looks]
+        self._ways: list[Way] = [way for way in WAYS if way in subject.looks]
         self._patience = int(patience * 1e9)
         self._told = told
         self._found: dict[Way, list[tuple[int, int] | None]] = {way: [] for way in self._ways}
         self.failed = Counter[str]()
-        self.lacking = set[Way]()
+        self.lacking: set[Way] = set()
 
     def watch(self, number: int, many: int, since: int, *, there: bool) -> None:
         """Look for a row, of so many that are there with it, until looks agree, or patience ends."""

@@ -55,6 +55,7 @@ def build(run: Run, state: State, *, seconds: float, partial: bool) -> Manifest:
         unsupported=state.unsupported,
         peaks=[*state.peaks.values()],
         rows=summary.rows(state.blocks, state.asides, state.warmths, run.profile.percentiles),
+        freshness=state.freshness,
         rounds_done=min((state.finished.get(name, 0) for name in taking_part), default=0),
         finished=state.finished,
         partial=partial,

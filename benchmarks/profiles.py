@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from .bundle import Profile
+from .freshness import ROWS
 from .workloads import WORKLOADS
 
 LADDER = (1, 2, 4, 8, 16, 32, 64)
@@ -54,6 +55,7 @@ STANDARD = Profile(
     open_most_seconds=30.0,
     open_samples=1_000,
     percentiles=PERCENTILES,
+    freshness=ROWS,
 )
 """Enough rounds to be compared (R16), and enough samples for a p99 (R15)."""
 
@@ -74,6 +76,7 @@ FULL = Profile(
     open_most_seconds=120.0,
     open_samples=10_000,
     percentiles=(*PERCENTILES, 99.9),
+    freshness=ROWS,
 )
 """Everything, on engines started and filled anew for every round (R14)."""
 

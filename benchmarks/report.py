@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from . import freshness
 from .bundle import Manifest, Row
 
 LATE = 0.000_05
@@ -29,6 +30,10 @@ def show(manifest: Manifest, out: Console) -> None:
             out.print()
             out.print(Text(title, style="bold"))
             out.print(table(rows, manifest))
+    if manifest.freshness:
+        out.print()
+        out.print(Text("freshness: from acknowledged to seen by another client, one at a time", style="bold"))
+        out.print(freshness.table(manifest.freshness))
     out.print()
     for line in gaps(manifest):
         out.print(Text(line), soft_wrap=True)
@@ -112,6 +117,8 @@ def gaps(manifest: Manifest) -> Iterator[str]:
     for row in manifest.rows:
         for error, many in row.errors.items():
             yield f"failed  {row.workload} on {row.contender} ({row.phase}): {many} × {error}"
+    for contender, kinds in manifest.freshness.items():
+        yield from (freshness.counts(contender, each) for each in kinds)
     yield from manifest.notes
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from . import bundle
 from .bundle import Bundle, Gate, Peak
+from .freshness import Freshness
 from .measure import Measured
 from .samples import Samples
 from .summary import Aside, Key, Warmth, key_of
@@ -24,6 +25,7 @@ class State(msgspec.Struct):
     asides: dict[Key, Aside] = msgspec.field(default_factory=dict[Key, Aside])
     warmths: dict[tuple[str, str], Warmth] = msgspec.field(default_factory=dict[tuple[str, str], Warmth])
     notes: list[str] = msgspec.field(default_factory=list[str])
+    freshness: dict[str, list[Freshness]] = msgspec.field(default_factory=dict[str, list[Freshness]])
     finished: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     """By contender, how many rounds are whole."""
 
@@ -51,6 +53,7 @@ def resumed(read: Bundle) -> State:
         peaks={(peak.contender, peak.workload): peak for peak in manifest.peaks},
         blocks=[block for block in read.blocks if block.round <= manifest.finished.get(block.contender, 0)],
         notes=manifest.notes,
+        freshness=manifest.freshness,
         finished=manifest.finished,
     )
     for row in manifest.rows:

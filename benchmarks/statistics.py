@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Verdict = Literal["regressed", "improved", "no change", "inconclusive", "not measured"]
 """`regressed`, `improved`: the whole interval lies beyond the effect that matters. `no change`: all of it lies within.
@@ -27,7 +28,14 @@ PAIRS = 8
 BEYOND = 10
 """Samples that have to lie beyond a percentile: 1,000 for a p99, 10,000 for a p99.9 (R15)."""
 
+LUCK = 0.001
+"""How probable a difference may be without any change, for it to be called one (two-sided, paired t): a comparison has
+hundreds of figures, and eight runs look steadier than they are now and then."""
+
 RESAMPLES = 10_000
+
+Figures = Sequence[float] | NDArray[np.float64]
+"""One of each run."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +72,8 @@ def percentile(nanoseconds: Sequence[float] | NDArray[Any], q: float, least: int
 
 
 def judge(
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Figures,
+    b: Figures,
     *,
     effect: float = EFFECT,
     confidence: float = CONFIDENCE,
@@ -76,8 +84,8 @@ def judge(
 
     The interval is that of the mean log ratio, by a bootstrap over pairs of runs: samples within a run are not
     independent of each other, and resampling them would make it far too narrow. A verdict needs the whole interval on
-    one side of the effect, so that noise makes verdicts rarer, and wrong in at most (1 - confidence) / 2 of cases.
-    effect: the ratio that matters, less one.
+    one side of the effect, and a change more than LUCK, so that noise makes verdicts rarer, not wrong. effect: the
+    ratio that matters, less one.
     Raises ValueError for sides of different lengths.
     """
     if len(a) != len(b):
@@ -94,9 +102,7 @@ def judge(
     )
 
 
-def judge_shares(
-    a: Sequence[float], b: Sequence[float], *, margin: float, confidence: float = CONFIDENCE, seed: int = 0
-) -> Judgement:
+def judge_shares(a: Figures, b: Figures, *, margin: float, confidence: float = CONFIDENCE, seed: int = 0) -> Judgement:
     """The same for shares (0 to 1) of which more is better, such as recall, by their differences.
 
     margin: the difference that matters. Raises ValueError for sides of different lengths.
@@ -122,36 +128,43 @@ def _judged(
         )
     low, high = interval(differences, confidence, seed)
     spread = float(differences.std(ddof=1)) / math.sqrt(2)
+    error = spread * math.sqrt(2 / pairs)
+    lucky = abs(mean) < error * _student(1 - LUCK / 2, pairs - 1)
     verdict: Verdict
     reason = ""
-    if low > margin:
+    if low > margin and not lucky:
         verdict = "improved" if higher_is_better else "regressed"
-    elif high < -margin:
+    elif high < -margin and not lucky:
         verdict = "regressed" if higher_is_better else "improved"
     elif -margin < low and high < margin:
         verdict = "no change"
     else:
         verdict = "inconclusive"
-        # Above about 3 %, eight pairs of runs without any difference do not fit into ±5 %.
-        reason = (
-            "too noisy for so few runs" if low <= 0 <= high else "a difference, but not sure to be one that matters"
-        )
+        # From about 3 % run to run on, the interval of eight pairs without any change does not fit into ±5 %.
+        noisy = lucky or low <= 0 <= high
+        reason = "too noisy for so few runs" if noisy else "a change, but not sure to be one that matters"
     return Judgement(verdict=verdict, ratio=mean, low=low, high=high, pairs=pairs, spread=spread, reason=reason)
 
 
-def interval(values: Sequence[float] | NDArray[np.float64], confidence: float, seed: int = 0) -> tuple[float, float]:
+def interval(values: Figures, confidence: float, seed: int = 0) -> tuple[float, float]:
     """Bounds of the mean of at least two values: the bootstrap's percentiles, expanded for small numbers of them.
 
-    Plain percentiles are as narrow as if the spread were known: with 8 values a "95 %" interval holds in 88 % of cases.
-    Expanded, they are as wide as Student's t for normal values (Hesterberg, What Teachers Should Know about the
-    Bootstrap, 2014, section 3.3).
+    Plain percentiles are as narrow as if the spread were known: with 8 values a "95 %" interval holds in about 89 % of
+    cases. Expanded, they are as wide as Student's t for normal values (Hesterberg, What Teachers Should Know about the
+    Bootstrap, arXiv 1411.5279).
     """
     own = np.asarray(values, np.float64)
     count = len(own)
-    student = float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    tail = float(stats.norm.cdf(-math.sqrt(count / (count - 1)) * student))
+    wide = math.sqrt(count / (count - 1)) * _student((1 + confidence) / 2, count - 1)
+    tail = NormalDist().cdf(-wide)
     low, high = np.quantile(_weights(count, seed) @ own, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def _student(probability: float, freedom: int) -> float:
+    """The quantile of Student's t."""
+    special: Any = importlib.import_module("scipy.special")  # comes without types
+    return float(special.stdtrit(freedom, probability))
 
 
 @lru_cache(maxsize=8)

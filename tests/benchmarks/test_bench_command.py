@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from memassay.backends import minilm
 from memassay.backends.provision.homes import CACHE_VARIABLE
-from memassay.benchmarks import bundle, by_hand, command_bench, measure, profiles
+from memassay.benchmarks import bundle, by_hand, command_bench, freshness, measure, profiles
 from memassay.benchmarks.bench import _in_turn  # pyright: ignore[reportPrivateUsage]
 from memassay.benchmarks.bundle import Bundle
 from memassay.benchmarks.entrants import Entrant
@@ -284,6 +284,20 @@ def test_a_store_that_loses_what_it_was_given_is_not_measured(bench: Bench) -> N
     assert "999 are there" in lost.error
 
 
+def test_how_fresh_stores_are_is_measured_where_the_profile_says_so(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_bench, "PROFILES", {"tiny": msgspec.structs.replace(TINY, freshness=8)})
+    ran = bench("bench_fakes:Plain", "--results", passing("bench_fakes:Plain"))
+    assert ran.exit_code == 0, ran.output
+    found = written().manifest.freshness
+    assert {name: [(each.kind, each.visible) for each in kinds] for name, kinds in found.items()} == {
+        "bench_fakes:Plain": [("messages", 8), ("vectors", 8)]
+    }
+    assert "there, by filtered search" in ran.output
+    assert "bench_fakes:Plain, messages: 8 given, 8 acknowledged, 8 visible, 0 rejected" in ran.output
+
+
 # Interrupted and resumed
 
 
@@ -325,6 +339,26 @@ def test_an_interrupted_run_goes_on_where_it_stopped(bench: Bench, interrupted: 
 
     assert of_first_round(found.blocks) == of_first_round(interrupted.blocks)
     assert {block.round for block in found.blocks if block.phase == "open"} == {1, 2}
+
+
+def test_a_run_interrupted_after_its_rounds_is_resumed_for_what_is_left(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_bench, "PROFILES", {"tiny": msgspec.structs.replace(TINY, freshness=8)})
+    with monkeypatch.context() as pressed:
+        pressed.setattr(freshness, "measure", _press)
+        assert bench("bench_fakes:Plain", "--results", passing("bench_fakes:Plain")).exit_code == 130
+    before = written()
+    assert (before.manifest.rounds_done, before.manifest.freshness) == (2, {})
+    ran = bench("bench_fakes:Plain", "--results", "verdicts.json", "--resume")
+    assert ran.exit_code == 0, ran.output
+    assert [*written().manifest.freshness] == ["bench_fakes:Plain"]
+    ended = [[block.ended_ns.tolist() for block in run.blocks if block.round] for run in (before, written())]
+    assert ended[0] == ended[1]
+
+
+def _press(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_run_that_is_whole_is_not_resumed(bench: Bench) -> None:

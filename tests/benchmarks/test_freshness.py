@@ -82,6 +82,21 @@ def test_a_row_that_was_lost_is_given_up() -> None:
     assert (found.shown["id"].never, len(found.shown["id"].seen_ns)) == (1, 2)
 
 
+def test_a_row_that_could_not_be_deleted_is_not_counted_as_one_that_stays() -> None:
+    store = Store()
+    subject = store.subject()
+
+    def delete(number: int) -> None:
+        if number == 2:
+            raise ValueError("no")
+        store.delete(number)
+
+    looks: dict[Way, Callable[[int, int], bool]] = {"listing": lambda number, many: len(store.rows) >= many}
+    found = observe(subject._replace(delete=delete, looks=looks), 3, 0)
+    assert (found.deleted, found.left, found.rejected) == (2, 1, {"ValueError: no": 1})
+    assert found.honoured["listing"].never == 0
+
+
 def test_a_store_that_loses_all_is_not_waited_for_again_and_again() -> None:
     found = observe(Store(lost=range(100)).subject("id"), 100, 0)
     assert (found.acknowledged, found.visible, found.shown["id"].never) == (100, 0, ENOUGH)
