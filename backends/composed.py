@@ -427,11 +427,10 @@ class ComposedMemory:
         self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
+        if not embeds(self._options, thread_config):
+            return self._save_alone(messages)
         batch = parse_save(messages)
         ids = [*dict.fromkeys(row.id for row in batch)]
-        if not embeds(self._options, thread_config):
-            with self._indexing((), ids):
-                return self._storage.save_messages(messages)
         embedder = self._embedder()
         self._check(batch, self._locate(ids))
         try:
@@ -450,6 +449,15 @@ class ComposedMemory:
                 if true != vector.metadata:  # the message was there without an embedding, and kept its created_at
                     self._index.update_vector(SEMANTIC_INDEX, vector.id, metadata=true)
             return saved
+
+    def _save_alone(self, messages: Sequence[NewMessage]) -> tuple[Message, ...]:
+        """Save messages and embed none; those that were embedded lose their embedding (SEM-4)."""
+        with self._turn:
+            # Mostly no client has had an embedder yet. Then there is nothing to lose, and the storage alone checks all.
+            if SEMANTIC_INDEX not in self._index.list_indexes():
+                return self._storage.save_messages(messages)
+            with self._indexing((), [*dict.fromkeys(row.id for row in parse_save(messages))]):
+                return self._storage.save_messages(messages)
 
     def _check(self, batch: Sequence[MessageRow], located: Mapping[str, Message]) -> dict[str, Thread]:
         """Refuse the batch as the storage would, as far as is known here (MSG-1, MSG-2); its threads by id."""

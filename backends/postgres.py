@@ -124,10 +124,11 @@ MARK = "memassay, layout 2"
 THREAD: LiteralString = "id, resource_id, title, metadata, created_at, updated_at, clone_source, cloned_at, clone_last"
 MESSAGE: LiteralString = "id, thread_id, resource_id, role, content, metadata, created_at"
 
-# One array a column (_columns), so that a batch is one statement, whatever its size.
+# One array a column (_columns), so that a batch is one statement, whatever its size; in the binary format (%b), as
+# psycopg escapes the elements of a textual array one by one.
 ROWS: LiteralString = (
-    "unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::jsonb[], %s::bigint[],"
-    " %s::bigint[])"
+    "unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[]::jsonb[], %b::bigint[],"
+    " %b::bigint[])"
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -408,7 +409,8 @@ class PostgresMemory:
             connection.execute(
                 "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
                 " SELECT new.id, %s, %s, old.created_at, new.position, new.facets, old.norm, old.embedding"
-                " FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::jsonb[]) AS new (source, id, position, facets)"
+                " FROM unnest(%b::text[], %b::text[], %b::bigint[], %b::text[]::jsonb[])"
+                " AS new (source, id, position, facets)"
                 " JOIN embeddings AS old ON old.id = new.source",
                 (
                     thread.id,
@@ -534,7 +536,7 @@ class PostgresMemory:
 
     def _delete(self, connection: Connection, ids: Sequence[str]) -> int:
         threads, places = _hold(connection, (), ids)
-        connection.execute("DELETE FROM messages WHERE id = ANY(%s::text[])", (list(places),))
+        connection.execute("DELETE FROM messages WHERE id = ANY(%b::text[])", (list(places),))
         removed = Counter(place.thread_id for place in places.values())
         for thread_id, count in removed.items():
             threads[thread_id].message_count -= count
@@ -606,12 +608,12 @@ class PostgresMemory:
         """Give the messages these embeddings, and those that were known before and have none now, none (SEM-4)."""
         gone = [each for each in known if each not in vectors]
         if gone and embedded(connection):
-            connection.execute("DELETE FROM embeddings WHERE id = ANY(%s::text[])", (gone,))
+            connection.execute("DELETE FROM embeddings WHERE id = ANY(%b::text[])", (gone,))
         if vectors:
             assert self._semantic is not None
             changed = [messages[each] for each in vectors]
             found = connection.execute(
-                f"SELECT {THREAD} FROM threads WHERE id = ANY(%s::text[])", ([each.thread_id for each in changed],)
+                f"SELECT {THREAD} FROM threads WHERE id = ANY(%b::text[])", ([each.thread_id for each in changed],)
             ).fetchall()
             threads = {row[0]: _thread(row) for row in found}
             self._semantic.put(
@@ -730,13 +732,13 @@ def _hold(
     ids = list(message_ids)
     locked = connection.execute(
         "SELECT id, resource_id, message_count, next_position FROM threads WHERE id IN"
-        " (SELECT unnest(%s::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%s::text[]))"
+        " (SELECT unnest(%b::text[]) UNION SELECT thread_id FROM messages WHERE id = ANY(%b::text[]))"
         f" ORDER BY id{lock}",
         (list(thread_ids), ids),
     ).fetchall()
     threads = {row[0]: Held(*row[1:]) for row in locked}
     found = connection.execute(
-        "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%s::text[])", (ids,)
+        "SELECT id, thread_id, resource_id, created_at, position FROM messages WHERE id = ANY(%b::text[])", (ids,)
     ).fetchall()
     places = {row[0]: Place(row[1], row[2], _instant(row[3]), row[4]) for row in found}
     if lock and any(place.thread_id not in threads for place in places.values()):
@@ -746,7 +748,7 @@ def _hold(
 
 def _changed(connection: Connection, changes: Sequence[MessageChange], ids: Sequence[str]) -> dict[str, Message]:
     """The messages of these ids as the changes make them."""
-    found = connection.execute(f"SELECT {MESSAGE} FROM messages WHERE id = ANY(%s::text[])", (list(ids),))
+    found = connection.execute(f"SELECT {MESSAGE} FROM messages WHERE id = ANY(%b::text[])", (list(ids),))
     changed = {row[0]: _message(row) for row in found}
     for change in changes:
         if change.id in changed:
@@ -824,7 +826,7 @@ def _touch(connection: Connection, threads: Mapping[str, Held], now: datetime) -
         return
     connection.execute(
         "UPDATE threads SET updated_at = greatest(updated_at, %s), message_count = held.message_count,"
-        " next_position = held.next_position FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+        " next_position = held.next_position FROM unnest(%b::text[], %b::bigint[], %b::bigint[])"
         " AS held (id, message_count, next_position) WHERE threads.id = held.id",
         (
             _milliseconds(now),

@@ -128,8 +128,8 @@ class Embeddings:
         extension = self._engine()
         connection.execute(
             "INSERT INTO embeddings (id, thread_id, resource_id, created_at, position, facets, norm, embedding)"
-            " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::jsonb[],"
-            f" %s::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
+            " SELECT * FROM unnest(%b::text[], %b::text[], %b::text[], %b::bigint[], %b::bigint[], %b::text[]::jsonb[],"
+            f" %b::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
             " (thread_id, created_at, position, facets, norm, embedding) = (excluded.thread_id, excluded.created_at,"
             " excluded.position, excluded.facets, excluded.norm, excluded.embedding)".encode(),
             (

@@ -152,8 +152,9 @@ class PostgresIndex:
             components = [row.vector for row in batch if row.vector is not None]
             metadata = [row.metadata or {} for row in batch]
             self._write(
-                f"INSERT INTO {found.relation} (id, metadata, facets, norm, embedding) SELECT * FROM unnest(%s::text[],"
-                f" %s::text[], %s::jsonb[], %s::float8[], %s::{extension.vector}[]) ON CONFLICT (id) DO UPDATE SET"
+                f"INSERT INTO {found.relation} (id, metadata, facets, norm, embedding) SELECT * FROM"
+                f" unnest(%b::text[], %b::text[], %b::text[]::jsonb[], %b::float8[], %s::{extension.vector}[])"
+                " ON CONFLICT (id) DO UPDATE SET"
                 " (metadata, facets, norm, embedding) ="
                 " (excluded.metadata, excluded.facets, excluded.norm, excluded.embedding)",
                 (
@@ -176,7 +177,7 @@ class PostgresIndex:
             named = list(parse_ids(ids, clause="VEC-2"))
             rows = connection.execute(
                 f"SELECT id, {self._extension.schema}.vector_send(embedding), metadata FROM {found.relation}"
-                " WHERE id = ANY(%s::text[])".encode(),
+                " WHERE id = ANY(%b::text[])".encode(),
                 (named,),
                 binary=True,
             ).fetchall()
@@ -229,7 +230,7 @@ class PostgresIndex:
         def work(connection: Connection, found: Registered) -> int:
             asked = parse_delete_vectors(ids, filter)
             if isinstance(asked, tuple):
-                return self._write(f"DELETE FROM {found.relation} WHERE id = ANY(%s::text[])", (list(asked),))
+                return self._write(f"DELETE FROM {found.relation} WHERE id = ANY(%b::text[])", (list(asked),))
             parameters: dict[str, Any] = {}
             where = condition(asked, "facets", parameters)
             return self._write(f"DELETE FROM {found.relation} WHERE {where}", parameters)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, TypeVar, cast
 
 from ..harness.exits import UsageProblem
@@ -13,15 +15,22 @@ from .extras import needed
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d+")
 ANSWER_SECONDS = 10
 
+OWN = version("memassay")
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Cluster:
-    """Workers that compute. A function and what it is given have to be importable there: memassay is."""
+    """Workers that compute. A function has to be found there by its name: those of memassay are."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
+
+    @property
+    def address(self) -> str:
+        """Of its scheduler: other processes reach it there."""
+        return self._client.scheduler.address
 
     @property
     def workers(self) -> list[str]:
@@ -33,7 +42,7 @@ class Cluster:
 
         A worker's error is raised here.
         """
-        futures = self._client.map(function, items, pure=False)
+        futures = self._client.map(_unpacking(), [pickle.dumps((function, item)) for item in items], pure=False)
         return cast("list[R]", self._client.gather(futures))
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -47,10 +56,43 @@ class Cluster:
                 f"{len(items)} parts need as many workers; the cluster has {len(workers)}", hint="add workers to it"
             )
         futures = [
-            self._client.submit(function, item, workers=[worker], allow_other_workers=False, pure=False)
+            self._client.submit(_unpacking(), pickle.dumps((function, item)), workers=[worker], pure=False)
             for item, worker in zip(items, workers, strict=False)
         ]
         return cast("list[R]", self._client.gather(futures))
+
+    def check(self) -> None:
+        """Raises UsageProblem unless there are workers, and each has this version of memassay."""
+
+        def theirs() -> str:  # it goes there as its code: they may not have memassay
+            from importlib.metadata import version
+
+            return version("memassay")
+
+        found: dict[str, Any] = self._client.run(theirs, on_error="return")
+        if not found:
+            raise UsageProblem(f"the cluster at {self.address} has no workers", hint=f"dask worker {self.address}")
+        for worker, has in found.items():
+            if has != OWN:
+                raise UsageProblem(
+                    f"{worker} has not memassay {OWN} but {has!r}",
+                    hint="install the same everywhere",
+                )
+
+
+def _unpacking() -> Callable[[bytes], Any]:
+    """What a worker does. It goes there as its code, and what it calls only by name and within the task.
+
+    A worker that cannot unpack a message falls silent, and everybody waits; a task that cannot raises.
+    """
+
+    def unpacked(packed: bytes) -> Any:
+        import pickle
+
+        function, item = pickle.loads(packed)
+        return function(item)
+
+    return unpacked
 
 
 @contextmanager
@@ -71,9 +113,9 @@ def connected(address: str) -> Generator[Cluster]:
             f"no scheduler answers at {address}", hint="`dask scheduler` starts one, `dask worker` its workers"
         ) from error
     with client:
-        if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise UsageProblem(f"the cluster at {address} has no workers", hint=f"`dask worker {address}` starts some")
-        yield Cluster(client)
+        cluster = Cluster(client)
+        cluster.check()
+        yield cluster
 
 
 @contextmanager
@@ -82,7 +124,11 @@ def local(workers: int) -> Generator[Cluster]:
     distributed = needed("distributed", "a local cluster", "cluster")
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, protocol="tcp://"
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            protocol="tcp://",
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

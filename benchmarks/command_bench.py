@@ -194,7 +194,8 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
 def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
     """What is stored and asked about. Raises UsageProblem."""
     vectors = open_dataset(profile.data, told=display.say)
-    memory = open_agent_memory(profile.memory, told=display.say)
+    meaning = any("semantic_recall" in WORKLOADS[name].needs for name in profile.workloads)
+    memory = open_agent_memory(profile.memory, told=display.say, meaning=meaning)
 
     def truth(data: VectorSet, filter: Filter, k: int) -> list[Truth]:
         return exact(data, filter, k, told=display.say)

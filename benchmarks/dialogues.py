@@ -61,7 +61,6 @@ class TableEmbedder:
         self.dimension = table.shape[1]
         self.table = table
         self._places = {text: place for place, text in enumerate(texts)}
-        self._other = lru_cache(maxsize=10_000)(lambda line: _direction(line, self.dimension))
 
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
         """See protocols.Embedder. Documents and queries are embedded alike."""
@@ -69,18 +68,24 @@ class TableEmbedder:
 
     def _one(self, text: str) -> list[float]:
         vectors = [
-            self._other(line) if (place := self._places.get(line)) is None else self.table[place]
+            _direction(line, self.dimension) if (place := self._places.get(line)) is None else self.table[place]
             for line in text.split("\n")
         ]
-        mean = np.mean(vectors, axis=0, dtype=np.float64)
-        return (mean / np.linalg.norm(mean)).astype(np.float32).tolist()
+        mean = np.array(vectors, np.float64).mean(axis=0)
+        unit: Array = (mean / np.linalg.norm(mean)).astype(np.float32)
+        return unit.tolist()
+
+
+def directions(texts: Sequence[str]) -> TableEmbedder:
+    """Of directions that mean nothing."""
+    return TableEmbedder("directions", texts, np.array([_direction(text, 384) for text in texts], np.float32))
 
 
 def embedder(texts: Sequence[str], cache: Path | None, told: Told) -> TableEmbedder:
     """Of the local MiniLM's vectors, kept in the cache; where it is not installed, of directions that mean nothing."""
     if reason := minilm.missing():
         told(f"{reason}; vectors of texts mean nothing")
-        return TableEmbedder("directions", texts, np.array([_direction(text, 384) for text in texts], np.float32))
+        return directions(texts)
     model = minilm.MiniLMEmbedder()
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     path = folder(cache, "embeddings") / f"{model.name.lower()}-{digest}"
@@ -95,6 +100,7 @@ def embedder(texts: Sequence[str], cache: Path | None, told: Told) -> TableEmbed
     return TableEmbedder(model.name, texts, np.frombuffer(body, "<f4").reshape(len(texts), model.dimension))
 
 
+@lru_cache(maxsize=10_000)
 def _direction(line: str, dimension: int) -> Array:
     seed = int.from_bytes(hashlib.sha256(line.encode()).digest()[:8], "big")
     return np.array(unit_vector(seed, dimension), np.float32)

@@ -30,6 +30,6 @@ def recipe(what: str, options: Options) -> Recipe:
         raise UsageProblem(f"digits:{what} is no data set", hint="digits, or digits?metric=…")
     loaded: Any = needed("sklearn.datasets", "digits").load_digits()
     vectors = np.ascontiguousarray(loaded.data, np.float32)
-    source = Source("digits", *vectors.shape, lambda: iter([vectors]))
+    source = Source("digits", len(vectors), vectors.shape[1], lambda: iter([vectors]))
     key = hashlib.sha256(vectors.data).hexdigest()
     return held_out.recipe("digits", options.metric, key, source, options.queries, None, options.seed)

@@ -29,7 +29,7 @@ class Source(NamedTuple):
     """Vectors as they are stored, of any type of number. `parts` yields them in order, shape (m, dimension) each."""
 
     name: str
-    count: int
+    many: int
     dimension: int
     parts: Callable[[], Iterator[NDArray[Any]]]
 
@@ -41,12 +41,12 @@ def recipe(
 
     key: what tells the content of the sources. Raises UsageProblem for what cannot be; making it does for bad vectors.
     """
-    count = rows.count if limit is None else min(limit, rows.count)
+    count = rows.many if limit is None else min(limit, rows.many)
     if isinstance(queries, int):
         asked = min(queries, count // MOST)
         left = count - asked
     else:
-        asked, left = queries.count, count
+        asked, left = queries.many, count
         if queries.dimension != rows.dimension:
             raise UsageProblem(
                 f"{queries.name} has {queries.dimension} dimensions, {rows.name} {rows.dimension}",
@@ -76,7 +76,7 @@ def _fill(arrays: Arrays, metric: Metric, rows: Source, queries: Source | int, c
     else:
         nothing = arrays.queries[:0]
         _read(rows, metric, np.zeros(count, np.bool_), arrays.rows, nothing)
-        _read(queries, metric, np.zeros(queries.count, np.bool_), arrays.queries, nothing)
+        _read(queries, metric, np.zeros(queries.many, np.bool_), arrays.queries, nothing)
     centre = np.array(arrays.queries[0])
     nearest = np.argsort(-closeness(metric, centre, arrays.queries), kind="stable")
     arrays.directed[:] = arrays.queries[nearest[: len(arrays.directed)]]
@@ -95,7 +95,7 @@ def _read(source: Source, metric: Metric, held: NDArray[np.bool_], kept: Array, 
         kept_at, out_at = kept_end, out_end
         if at == len(held):
             return
-    raise UsageProblem(f"{source.name} has {at} vectors, not {source.count}", hint="get the file again")
+    raise UsageProblem(f"{source.name} has {at} vectors, not {source.many}", hint="get the file again")
 
 
 def _checked(source: Source, metric: Metric, part: NDArray[Any], at: int) -> Array:

@@ -71,7 +71,9 @@ def hdf5(name: str, options: Hdf5Options) -> Recipe:
             for start in range(0, shapes[part][0], CHUNK):
                 yield file[part][start : start + CHUNK]
 
-    rows, queries = (Source(f"{path} ({part})", *shape, partial(parts, part)) for part, shape in shapes.items())
+    rows, queries = (
+        Source(f"{path} ({part})", many, dimension, partial(parts, part)) for part, (many, dimension) in shapes.items()
+    )
     return held_out.recipe(path.name, DISTANCES[distance], _hashed(path), rows, queries, options.rows, options.seed)
 
 
@@ -156,7 +158,7 @@ def _column(pyarrow: Any, path: Path, schema: Any, column: str | None) -> str:
         return lists and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
 
     found = [field.name for field in schema if vectors(field.type)]
-    if column in found:
+    if column is not None and column in found:
         return column
     if column is None and len(found) == 1:
         return found[0]

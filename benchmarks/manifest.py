@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 
 import msgspec
@@ -18,12 +19,6 @@ from .state import State
 
 PAYLOAD = "searches return ids, scores and metadata, recalls whole messages; vectors are given as lists of floats"
 CONSISTENCY = "a write is acknowledged when every later call sees it (CON-1)"
-PACKAGES = (
-    *("numpy", "scipy", "msgspec", "pyarrow", "psycopg", "pgvector", "libsql", "faiss-cpu"),
-    *("elasticsearch", "opensearch-py", "langchain-core", "langgraph"),
-)
-"""Whose versions may matter."""
-
 ALIKE = ("memassay", "seed", "k", "profile", "data", "backends")
 """What has to be the same for a run to go on."""
 
@@ -102,10 +97,12 @@ def check(run: Run, before: Manifest) -> None:
 
 
 def _versions() -> dict[str, str]:
+    """Of every package that memassay may use and that is here."""
     found: dict[str, str] = {}
-    for package in PACKAGES:
+    for requirement in requires("memassay") or ():
+        package = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
         try:
             found[package] = version_of(package)
         except PackageNotFoundError:
             continue
-    return found
+    return dict(sorted(found.items()))

@@ -28,7 +28,7 @@ NUDGES = (-7, -4)
 CHUNK = 8_192
 """Rows that are made at once, from a seed of their own."""
 
-VERSION = 1
+VERSION = 2
 """Of what is made from a seed: another when anything of it changes."""
 
 
@@ -84,7 +84,7 @@ def _fill(arrays: Arrays, seed: int) -> None:
 def _near(made: Array, centres: NDArray[np.float64], random: np.random.Generator) -> None:
     """Fill with vectors of length 1, each near one of the centres."""
     count, dimension = made.shape
-    chosen = random.integers(len(centres), size=count)
+    chosen = random.integers(0, len(centres), size=count, dtype=np.int64)
     noise = random.standard_normal((count, dimension)) * (SPREAD / np.sqrt(dimension))
     made[:] = _unit(centres[chosen] + noise)
 

@@ -16,9 +16,9 @@ import numpy as np
 from ..harness.exits import UsageProblem
 from .cluster import Cluster
 from .datasets import Reference, reopen
+from .exact import Exact, Near, Numbers, merge, nearest
 from .filters import Filter
 from .keeping import Told, folder, locked, seal, silent, unseal
-from .nearest import Exact, Near, Numbers, merge, nearest
 from .vectorset import Marks, VectorSet
 
 BLOCK = 256 << 20
@@ -78,7 +78,7 @@ def exact(
     """Of the queries `dataset.asked(filter)`, in their order: their k closest rows. From the cache if it is there.
 
     cache: a directory instead of the user's cache. What is damaged there is found anew; a file that is no truth is
-    refused. Raises UsageProblem, and nearest.DisagreementError.
+    refused. Raises UsageProblem, and exact.DisagreementError.
     """
     head = _Head(VERSION, dataset.hash(), filter.key, k)
     path = folder(cache, "truth") / f"{head.dataset[:32]}-{head.filter}-{k}"

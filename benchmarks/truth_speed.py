@@ -14,9 +14,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from .exact import scan
 from .filters import FILTERS, NO_FILTER, Filter
 from .mixture import make
-from .nearest import scan
 from .truth import compute
 from .vectorset import VectorSet
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -50,11 +50,10 @@ class Recipe(msgspec.Struct, frozen=True):
     directed: int
     fill: Callable[[Arrays], None]
 
-    def shapes(self) -> Arrays:
-        """The shape of each array, in its place."""
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """The shape of each array, in the order of Arrays."""
         d = self.dimension
-        shapes: Any = ((self.rows, d), (self.queries, d), (self.directed, d), (len(MARKED), self.rows))
-        return Arrays(*shapes)
+        return (self.rows, d), (self.queries, d), (self.directed, d), (len(MARKED), self.rows)
 
 
 class VectorSet(msgspec.Struct, frozen=True, dict=True, eq=False):
@@ -125,7 +124,8 @@ class VectorSet(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 def make(recipe: Recipe) -> VectorSet:
     """The data set in memory."""
-    arrays = Arrays(*(np.empty(shape, dtype) for shape, dtype in zip(recipe.shapes(), _DTYPES, strict=True)))
+    made: list[Any] = [np.empty(shape, dtype) for shape, dtype in zip(recipe.shapes(), _DTYPES, strict=True)]
+    arrays = Arrays(*made)
     recipe.fill(arrays)
     for array in arrays:
         array.flags.writeable = False
@@ -176,9 +176,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 def _build(building: Path, recipe: Recipe) -> None:
     arrays: list[Any] = [
-        np.lib.format.open_memmap(
-            building / f"{name}.npy", mode="w+", dtype=dtype, shape=cast("tuple[int, ...]", shape)
-        )
+        np.lib.format.open_memmap(building / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
         for name, shape, dtype in zip(Arrays._fields, recipe.shapes(), _DTYPES, strict=True)
     ]
     made = VectorSet(recipe.name, recipe.metric, Arrays(*arrays))

@@ -89,7 +89,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
             before: tuple[Call, ...] = () if self.before is None else tuple(self.before(scene, ahead, many))
             return Stream([*self.make(scene, series, many)], cyclic=False, before=before)
         pool: list[Call] = scene.pool(self.name, lambda: list(self.make(scene, series, POOL)))
-        order = np.random.default_rng([seed, zlib.crc32(self.name.encode())]).permutation(len(pool))
+        random = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
+        order: list[int] = random.permutation(len(pool)).tolist()
         return Stream([pool[place] for place in order], cyclic=True)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,10 +132,9 @@ def test_ids_are_of_equal_length_and_in_order(data: VectorSet) -> None:
 
 
 def test_digits_are_held_out_of_the_rows(tmp_path: Path) -> None:
-    from sklearn.datasets import load_digits
-
     data = open_dataset("digits", cache=tmp_path)
-    all_of_them = load_digits().data.astype(np.float32)
+    loaded: Any = import_module("sklearn.datasets").load_digits()
+    all_of_them: Any = loaded.data.astype(np.float32)
     both = np.concatenate([data.rows, data.queries])
     assert (len(data.rows), len(data.queries)) == (1_618, 179)
     assert np.array_equal(both[np.lexsort(both.T)], all_of_them[np.lexsort(all_of_them.T)])

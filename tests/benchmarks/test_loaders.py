@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from memassay.benchmarks import extras, held_out
 from memassay.benchmarks.datasets import VectorSet, open_dataset
+from memassay.benchmarks.vectorset import make
 from memassay.harness.exits import UsageProblem
+
+h5py: Any = import_module("h5py")
+pa: Any = import_module("pyarrow")
+pq: Any = import_module("pyarrow.parquet")
 
 ROWS = np.random.default_rng(0).standard_normal((200, 8)).astype(np.float32)
 QUERIES = np.random.default_rng(1).standard_normal((12, 8)).astype(np.float32)
@@ -258,8 +261,6 @@ def test_half_read_files_leave_nothing_in_the_cache(load: Callable[[str], Vector
 def test_a_source_that_ends_too_soon_is_refused() -> None:
     source = held_out.Source("broken", 200, 8, lambda: iter([ROWS[:150]]))
     recipe = held_out.recipe("broken", "cosine", "", source, 10, None, 0)
-    from memassay.benchmarks.vectorset import make
-
     with pytest.raises(UsageProblem, match="has 150 vectors, not 200"):
         make(recipe)
 

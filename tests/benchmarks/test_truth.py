@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from memassay.benchmarks import nearest as exactly
+from memassay.benchmarks import exact as exactly
 from memassay.benchmarks import truth, truth_speed
 from memassay.benchmarks.datasets import FILTERS, NO_FILTER, Filter, VectorSet, open_dataset
+from memassay.benchmarks.exact import DisagreementError, merge, nearest, scan
 from memassay.benchmarks.mixture import make
-from memassay.benchmarks.nearest import DisagreementError, merge, nearest, scan
 from memassay.benchmarks.truth import Truth, compute, exact
 from memassay.benchmarks.vectorset import Arrays
 from memassay.harness.exits import UsageProblem
@@ -108,20 +108,30 @@ def crowd(metric: Metric, count: int = 2_000) -> tuple[Any, Any]:
     return query, rows if metric != "cosine" else rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many queries each scan in float64 is for."""
+    scanned: list[int] = []
+
+    def counted(metric: Metric, queries: Any, rows: Any, k: int) -> list[exactly.Near]:
+        scanned.append(len(queries))
+        return scan(metric, queries, rows, k)
+
+    monkeypatch.setattr(exactly, "scan", counted)
+    return scanned
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_near_ties_are_decided_in_float64(metric: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
     query, rows = crowd(metric)
-    scanned: list[int] = []
+    scanned = counting(monkeypatch)
     monkeypatch.setattr(exactly, "SAMPLE", 1)
-    monkeypatch.setattr(exactly, "scan", lambda *given: scanned.append(len(given[1])) or scan(*given))
     (found,) = nearest(metric, query, rows, 10)
     assert found.rows.tolist() == plainly(metric, query[0], rows, np.arange(len(rows)), 10)
     assert scanned == [1]  # nothing else could prove it
 
 
 def test_a_selection_that_is_proven_is_not_scanned(data: VectorSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    scanned: list[int] = []
-    monkeypatch.setattr(exactly, "scan", lambda *given: scanned.append(len(given[1])) or [])
+    scanned = counting(monkeypatch)
     nearest("cosine", data.queries, data.rows, 10)
     assert scanned == [0]
 

@@ -14,22 +14,14 @@ import pytest
 import typer
 from memassay.backends.baselines import open_baseline
 from memassay.benchmarks import vectors
-from memassay.benchmarks.filters import NO_FILTER, Filter
+from memassay.benchmarks.commands import Ways
+from memassay.benchmarks.filters import NO_FILTER
 from memassay.benchmarks.mixture import make
-from memassay.benchmarks.vectors import (
-    FILTERS,
-    WARM_UP,
-    Cell,
-    Quality,
-    Report,
-    Truth,
-    ask_in_turn,
-    heading,
-    run,
-    table,
-    truths,
-)
+from memassay.benchmarks.nearest import FILTERS, WARM_UP, Cell, Mode, Quality, fill, truths
+from memassay.benchmarks.truth import Truth
+from memassay.benchmarks.vectors import Report, heading, run, table
 from memassay.benchmarks.vectorset import VectorSet
+from memassay.harness.arguments import targets_of
 from memassay.spec.reference_index import ModelIndex
 from rich.console import Console
 from typer.testing import CliRunner
@@ -44,34 +36,7 @@ def data() -> VectorSet:
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return run(["reference", "libsql", "faiss"], rows=ROWS, dimension=DIMENSION, queries=QUERIES)
-
-
-# The data
-
-
-def test_the_same_seed_gives_the_same_data(data: VectorSet) -> None:
-    assert make(ROWS, DIMENSION, QUERIES + WARM_UP, 7).hash() == data.hash()
-    assert make(ROWS, DIMENSION, QUERIES + WARM_UP, 8).hash() != data.hash()
-
-
-def test_vectors_have_length_one(data: VectorSet) -> None:
-    for array in (data.rows, data.queries, data.directed):
-        assert array.dtype == np.float32
-        assert np.linalg.norm(array, axis=1) == pytest.approx(1, abs=1e-6)
-
-
-def test_no_query_is_a_row(data: VectorSet) -> None:
-    rows = {row.tobytes() for row in data.rows}
-    assert not rows & {query.tobytes() for query in (*data.queries, *data.directed)}
-
-
-@pytest.mark.parametrize("filter", FILTERS, ids=lambda filter: filter.label)
-def test_a_filter_leaves_as_many_rows_as_it_says(data: VectorSet, filter: Filter) -> None:
-    left = int(data.mask(filter).sum())
-    assert left == max(1, ROWS * filter.permille // 1_000)
-    marked = [filter.condition is None or filter.key in data.metadata(row) for row in range(ROWS)]
-    assert sum(marked) == left
+    return run(Ways(targets_of(["reference", "libsql", "faiss"])), rows=ROWS, dimension=DIMENSION, queries=QUERIES)
 
 
 # Truth, and what is counted
@@ -79,7 +44,7 @@ def test_a_filter_leaves_as_many_rows_as_it_says(data: VectorSet, filter: Filter
 
 def test_truth_is_what_the_model_answers(data: VectorSet) -> None:
     index = ModelIndex()
-    vectors.fill(index, data, "flat")
+    fill(index, data, "flat")
     number = {id: row for row, id in enumerate(data.ids())}
     expected = truths(data, 10)
     for filter in FILTERS:
@@ -90,7 +55,7 @@ def test_truth_is_what_the_model_answers(data: VectorSet) -> None:
         assert (quality.recall, quality.worst, quality.short, quality.wrong) == (1.0, 1.0, 0, 0)
 
 
-TRUTH = Truth(2, 0.5, np.array([0.9, 0.5, 0.5, 0.1, -np.inf]))
+TRUTH = Truth(2, 0.5, np.arange(3), np.array([0.9, 0.5, 0.5]), np.array([True, True, True, True, False]))
 
 
 @pytest.mark.parametrize(
@@ -109,28 +74,6 @@ def test_answers_are_counted(found: list[int], recall: float, short: int, wrong:
     quality = Quality()
     quality.count(TRUTH, found)
     assert (quality.recall, quality.worst, quality.short, quality.wrong) == (recall, recall, short, wrong)
-
-
-# Taking turns
-
-
-def test_adapter_and_baseline_take_turns_after_warming_up() -> None:
-    asked: list[tuple[str, float]] = []
-
-    def side(name: str) -> Any:
-        def ask(query: Any) -> list[str]:
-            asked.append((name, float(query[0])))
-            return [name]
-
-        return ask
-
-    queries = np.arange(5, dtype=np.float32).reshape(-1, 1)
-    mine, others = ask_in_turn(queries, side("a"), side("b"), warm_up=1)
-    assert asked[:2] == [("a", 0), ("b", 0)]
-    assert asked[2:] == [("b", 1), ("a", 1), ("a", 2), ("b", 2), ("b", 3), ("a", 3), ("a", 4), ("b", 4)]
-    assert [found for found, _ in mine] == [["a"]] * 4
-    assert [found for found, _ in others] == [["b"]] * 4
-    assert all(took >= 0 for _, took in (*mine, *others))
 
 
 # A run
@@ -169,9 +112,20 @@ def test_a_backend_without_a_baseline_is_measured_alone(report: Report) -> None:
 # What is shown
 
 
-def cell(nanoseconds: int, baseline: int, *, short: int = 0, mode: vectors.Mode = "ann", right: int = 10) -> Cell:
+def cell(nanoseconds: int, baseline: int, *, short: int = 0, mode: Mode = "ann", right: int = 10) -> Cell:
     quality = Quality(queries=1, due=10, right=right, worst=right / 10, short=short)
-    return Cell("b", "hnsw", mode, "1 %", quality, Quality(1, 10, 10), [nanoseconds] * 3, [baseline] * 3)
+    return Cell(
+        backend="b",
+        index="hnsw",
+        mode=mode,
+        filter="1 %",
+        quality=quality,
+        baseline_quality=Quality(1, 10, 10),
+        discarded=WARM_UP,
+        steady=False,
+        nanoseconds=[nanoseconds] * 3,
+        baseline_nanoseconds=[baseline] * 3,
+    )
 
 
 def shown(report: Report) -> str:
@@ -182,14 +136,6 @@ def shown(report: Report) -> str:
 
 def of(report: Report, *cells: Cell) -> Report:
     return msgspec.structs.replace(report, cells=[*cells])
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "within"), [(12_500_000, True), (12_600_000, False), (1_200_000, False), (10_000_000, True)]
-)
-def test_within_is_a_ratio_or_a_difference(nanoseconds: int, within: bool) -> None:
-    base = 10_000_000 if nanoseconds >= 10_000_000 else 900_000
-    assert cell(nanoseconds, base).within is within
 
 
 def test_a_short_answer_has_no_latency(report: Report) -> None:
@@ -241,7 +187,7 @@ def test_an_index_that_loses_rows_is_not_measured(data: VectorSet) -> None:
             return super().upsert_vectors(name, vectors[1:])
 
     with pytest.raises(RuntimeError, match="599 of 600 vectors"):
-        vectors.fill(Losing(), data, "flat")
+        fill(Losing(), data, "flat")
 
 
 def test_a_filter_that_is_none_leaves_all(data: VectorSet) -> None:
