@@ -120,7 +120,7 @@ def verify(session: nox.Session) -> None:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """How long the model takes over a 100,000-message thread."""
+    """Each operation on each engine, and the model over a long thread; `-- --benchmark-compare` and the like."""
     session.install("-e", ".[all,dev]")
     session.run("pytest", "tests/benchmarks", "--benchmark-enable", "--benchmark-only", *session.posargs)
 

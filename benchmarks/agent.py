@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..harness.exits import UsageProblem
 from ..spec.types import NewMessage
-from .dialogues import Line, TableEmbedder, embedder, lines
+from .dialogues import Line, TableEmbedder, directions, embedder, lines
 from .keeping import Told, silent
 from .names import count, options, split
 
@@ -115,24 +115,28 @@ class AgentMemory:
             metadata={
                 "topic": chosen[0].topic,
                 "mood": f"mood {self._messages.moods[place]}",
-                "ticket": int(self._messages.tickets[place]),
+                "ticket": f"ticket {self._messages.tickets[place]}",
             },
             created_at=START + timedelta(seconds=number // AT_ONCE),
         )
 
 
-def open_agent_memory(spec: str, *, cache: Path | None = None, told: Told = silent) -> AgentMemory:
+def open_agent_memory(
+    spec: str, *, cache: Path | None = None, told: Told = silent, meaning: bool = True
+) -> AgentMemory:
     """The memory of a name, `agent:LONGEST?option=value&…`: messages of the longest thread, such as 100k.
 
     Vectors are the local MiniLM's, kept in the cache; where it is not installed they mean nothing, which is told.
-    Raises UsageProblem.
+    meaning: without it they mean nothing either, and the minute that embedding takes is spared. Raises UsageProblem.
     """
     name = split(spec)
     longest = count(name.what) or 0
     if name.kind != KIND or longest < SHORTEST:
         raise UsageProblem(f"{spec!r} is no memory of agents", hint=f"{KIND}:100k; {KIND}:{SHORTEST} is the smallest")
     chosen, said = options(name, Options), lines()
-    return AgentMemory(spec, longest, chosen, said, embedder([line.text for line in said], cache, told))
+    texts = [line.text for line in said]
+    made = embedder(texts, cache, told) if meaning else directions(texts)
+    return AgentMemory(spec, longest, chosen, said, made)
 
 
 def _threads(longest: int, resources: int) -> Iterator[tuple[str, str, int]]:

@@ -76,11 +76,16 @@ class TableEmbedder:
         return unit.tolist()
 
 
+def directions(texts: Sequence[str]) -> TableEmbedder:
+    """Of directions that mean nothing."""
+    return TableEmbedder("directions", texts, np.array([_direction(text, 384) for text in texts], np.float32))
+
+
 def embedder(texts: Sequence[str], cache: Path | None, told: Told) -> TableEmbedder:
     """Of the local MiniLM's vectors, kept in the cache; where it is not installed, of directions that mean nothing."""
     if reason := minilm.missing():
         told(f"{reason}; vectors of texts mean nothing")
-        return TableEmbedder("directions", texts, np.array([_direction(text, 384) for text in texts], np.float32))
+        return directions(texts)
     model = minilm.MiniLMEmbedder()
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     path = folder(cache, "embeddings") / f"{model.name.lower()}-{digest}"

@@ -333,7 +333,7 @@ def own_version() -> str:
     return version_of("memassay")
 
 
-def schema(kind: type[Artefact]) -> dict[str, Any]:
+def schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON schema (2020-12) of an artefact."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
 

@@ -35,6 +35,7 @@ from . import (
     corpus,
     doctor,
     exits,
+    extensions,
     fetching,
     known,
     output,
@@ -74,6 +75,7 @@ from .zone import hostile_zone
 
 app = typer.Typer(
     name="memassay",
+    cls=extensions.Commands,
     help="Holds agent-memory stores to one executable specification.",
     no_args_is_help=True,
     add_completion=False,
@@ -475,7 +477,7 @@ def clean_command(url: Urls = None) -> None:
 
 
 @app.command(
-    help="""Print the JSON schema of an artefact: case files, results, kill matrices, differences.
+    help="""Print the JSON schema of an artefact: case files, results, kill matrices, differences, benchmarks.
 
 \b
 Examples:
@@ -484,13 +486,14 @@ Examples:
 """
 )
 def schema(
-    artefact_name: Annotated[str, typer.Argument(metavar="|".join(artefact.KINDS), help="Which artefact.")],
+    artefact_name: Annotated[str, typer.Argument(metavar="ARTEFACT", help="Which: case, result, mutants, …")],
 ) -> None:
     """See the help above."""
     with user_errors():
-        if artefact_name not in artefact.KINDS:
-            raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="use " + ", ".join(artefact.KINDS))
-        typer.echo(json.dumps(artefact.schema(artefact.KINDS[artefact_name]), indent=2))
+        kinds = extensions.artefacts()
+        if artefact_name not in kinds:
+            raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="use " + ", ".join(kinds))
+        typer.echo(json.dumps(artefact.schema(kinds[artefact_name]), indent=2))
 
 
 @app.command(

@@ -62,7 +62,8 @@ def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Ser
         folder.mkdir(parents=True)
     (config / "jvm.options").write_text(servers.java_options(home))
     (config / "jvm.options.d/memassay.options").write_text(
-        f"-Xms{heap}\n-Xmx{heap}\n{servers.QUICK}\n-XX:HeapDumpPath={root}/tmp\n-XX:ErrorFile={root}/logs/hs_err.log\n"
+        f"-Xms{heap}\n-Xmx{heap}\n{servers.compiler()}\n"
+        f"-XX:HeapDumpPath={root}/tmp\n-XX:ErrorFile={root}/logs/hs_err.log\n"
     )
     (config / "log4j2.properties").write_bytes((home / "config/log4j2.properties").read_bytes())
     modules = home / "modules"
@@ -123,7 +124,7 @@ def _container(image: str) -> DockerContainer:
 
     container: Any = ElasticSearchContainer(image, port=PORT)
     heap = current().heap
-    container.env.update(SETTINGS, ES_JAVA_OPTS=f"-Xms{heap} -Xmx{heap} {servers.QUICK}")
+    container.env.update(SETTINGS, ES_JAVA_OPTS=f"-Xms{heap} -Xmx{heap} {servers.compiler()}")
     return container
 
 

@@ -91,7 +91,7 @@ def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Ser
 
 def _heap(size: str) -> str:
     """Options of Java. Memory is taken as it is used, and not, as the server's default is, all at once."""
-    return f"-Xms{size} -Xmx{size} {servers.QUICK} -XX:-AlwaysPreTouch"
+    return f"-Xms{size} -Xmx{size} {servers.compiler()} -XX:-AlwaysPreTouch"
 
 
 def _finish(home: Path) -> None:

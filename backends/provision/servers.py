@@ -35,6 +35,11 @@ DROPPED = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_HOME", "ES_J
 """Variables that would change the server behind the user's back."""
 
 
+def compiler() -> str:
+    """How Java compiles: its own way where speed over time is wanted."""
+    return "" if current().steady else QUICK
+
+
 class Server(msgspec.Struct, frozen=True):
     """How to run it. `ports` is the file in which it writes where it answers, as HOST:PORT lines."""
 
@@ -142,7 +147,7 @@ def start(server: Server, root: Path) -> str:
 
 def heap_in_words() -> str:
     """What of the settings of a server in Java makes a difference."""
-    return f"heap {current().heap}, {QUICK}"
+    return ", ".join(filter(None, (f"heap {current().heap}", compiler())))
 
 
 def java_options(home: Path) -> str:

@@ -29,6 +29,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     options: Choices = Choices()
     file: Choices = Choices()
     heap: str = HEAP
+    steady: bool = False
+    """Servers are run for their speed over time, not for a quick start."""
 
     def url(self, backend: str) -> str | None:
         """The server to use: `--url`, MEMASSAY_<BACKEND>_URL, `[urls]`."""

@@ -198,3 +198,8 @@ def test_a_damaged_table_is_made_anew_and_said(with_weights: None, tmp_path: Pat
     path.write_bytes(path.read_bytes()[:-4])
     assert np.array_equal(embedder(SAID, tmp_path, said.append).table, made.table)
     assert "is damaged" in said[0]
+
+
+def test_without_meaning_nothing_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "missing", lambda: pytest.fail("it was looked for"))
+    assert open_agent_memory("agent:10", meaning=False).embedder.name == "directions"
