@@ -33,6 +33,7 @@ from . import (
     command_mutants,
     command_shrink,
     corpus,
+    counterexample,
     doctor,
     exits,
     extensions,
@@ -156,6 +157,9 @@ def verify(
         str | None, typer.Option("--budget", metavar="TIME", help="As many programs as fit: 90s, 2m, 1h30m.")
     ] = None,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
+    shrink: Annotated[
+        int, typer.Option(metavar="N", help="How many deviations of a backend are made small; all are counted.")
+    ] = counterexample.SHRUNK,
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -173,7 +177,7 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, examples)
+        bounded(seed, examples, shrink)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
@@ -191,6 +195,7 @@ def verify(
             method=provision,
             urls=own_urls(chosen.options, targets),
             fail_fast=fail_fast,
+            limits=counterexample.Limits(signatures=shrink),
             known=declared.known,
         )
         reachable(plan.targets, provision, plan.urls)

@@ -71,6 +71,11 @@ class _Opened:
         self._namespace = namespace
         self.clients: list[Memory | VectorIndex] = []
 
+    @property
+    def lost(self) -> bool:
+        """Whether a client says, by `lost`, that its process is gone: what came after would be put to another."""
+        return any(getattr(client, "lost", False) for client in self.clients)
+
     def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         opener = self._opener(client)
@@ -102,7 +107,9 @@ def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, T
         with time_limit(limit), Interpreter(program, namespace) as interpreter:
             for operation in program.operations:
                 outcomes.append(interpreter.step(operation))
-        return program, tuple(outcomes), False
+                if isinstance(outcomes[-1], Crashed) and namespace.lost:
+                    break
+        return msgspec.structs.replace(program, operations=program.operations[: len(outcomes)]), tuple(outcomes), False
     except TimeOut as error:
         timed_out, crash = True, _crash(error)
     except Exception as error:  # noqa: BLE001 - whatever a driver raises while closing is an observation

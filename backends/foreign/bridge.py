@@ -214,6 +214,11 @@ class _Client:
         self._closed = False
         self._send(opening, given)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the process that held the client is gone; another would answer for it with what it does not know."""
+        return not self._process.alive
+
     def _send(self, name: str, given: Mapping[str, Any]) -> Any:
         try:
             message = {"client": self._number, "now": self._runtime.clock().isoformat(), "args": given}
