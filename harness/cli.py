@@ -29,6 +29,7 @@ from . import (
     cases,
     cleaning,
     command_diff,
+    command_fetch,
     command_known,
     command_mutants,
     command_shrink,
@@ -37,7 +38,6 @@ from . import (
     doctor,
     exits,
     extensions,
-    fetching,
     known,
     output,
     results,
@@ -442,25 +442,6 @@ def doctor_command() -> None:
 
 
 @app.command(
-    name="fetch",
-    **with_exit_codes(
-        """Download and unpack servers that have no package, once, for `--provision embedded`; says their licences.
-
-\b
-Examples:
-  memassay fetch opensearch
-"""
-    ),
-)
-def fetch_command(backends: Backends) -> None:
-    """See the help above."""
-    with user_errors(), engines(None):
-        out = Output()
-        for target in targets_of(backends):
-            fetching.fetch(target.name, target.backend, out)
-
-
-@app.command(
     name="clean",
     **with_exit_codes(
         """Remove from servers of yours what runs of memassay left there, and nothing else.
@@ -520,5 +501,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff, command_shrink):
+for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch):
     _command.register(app)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from memassay.backends.foreign import mastra
 from memassay.backends.foreign.mastra import packages
+from memassay.backends.provision import EngineUnavailable
 from memassay.backends.reference import ReferenceBackend
 from memassay.backends.registry import find, names
 from memassay.harness.engine import start
@@ -63,7 +64,7 @@ def test_an_installation_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPat
         return None if name == "npm" else sys.executable
 
     monkeypatch.setattr(shutil, "which", which)
-    with pytest.raises(packages.InstallFailed, match="no npm"):
+    with pytest.raises(EngineUnavailable, match="no npm"):
         packages.install()
     assert [path.name for path in (tmp_path / "mastra").iterdir()] == ["lock"]
 
