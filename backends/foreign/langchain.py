@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
-from types import MappingProxyType
 from typing import Any
 
 from langchain_core.documents import Document
@@ -84,7 +83,7 @@ class Kind:
     score: Callable[[str], Callable[[float], float]] = as_it_is
     filters: bool = True
     adding: Callable[[str], Mapping[str, Any]] = nothing
-    searching: Mapping[str, Any] = MappingProxyType({})
+    searching: Mapping[str, Any] = field(default_factory=dict)
     read: Callable[[Any, Sequence[str]], Iterable[Document]] = lambda store, ids: store.get_by_ids(ids)
     drop: Callable[[Any], None] = dropped
 

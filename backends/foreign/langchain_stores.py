@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -99,7 +99,7 @@ def pgvector() -> Opener:
 
 
 def pgvectorstore() -> Opener:
-    """PGVectorStore of langchain-postgres: a table an index, an exact scan; the number is a distance.
+    """PGVectorStore of langchain-postgres: a table an index, an exact scan; the number is a distance, or the product.
 
     Ids are texts instead of the UUIDs that it makes by default.
     """
@@ -128,20 +128,24 @@ def pgvectorstore() -> Opener:
         store.drop_table = lambda: engine.drop_table(settings.name)  # pyright: ignore
         return store
 
-    kind = Kind(make, score=from_distance, drop=lambda store: store.drop_table())
+    def score(metric: str) -> Callable[[float], float]:
+        return (as_it_is if metric == "dotproduct" else from_distance)(metric)
+
+    kind = Kind(make, score=score, drop=lambda store: store.drop_table())
     return opener("pgvectorstore", ["langchain-postgres"], kind, provisioners=WITHOUT_CONTAINERS)
 
 
 def elasticsearch() -> Opener:
-    """ElasticsearchStore of langchain-elasticsearch: hnsw; the number is the engine's score; filters are its queries."""
-    from langchain_elasticsearch import DenseVectorStrategy, DistanceStrategy, ElasticsearchStore
+    """ElasticsearchStore of langchain-elasticsearch: hnsw; the number is the engine's score, filters are its queries."""
+    from elasticsearch.helpers.vectorstore import DistanceMetric
+    from langchain_elasticsearch import DenseVectorStrategy, ElasticsearchStore
 
     from ..provision.elasticsearch import PROVISIONERS
 
-    strategies = {
-        "cosine": DistanceStrategy.COSINE,
-        "euclidean": DistanceStrategy.EUCLIDEAN_DISTANCE,
-        "dotproduct": DistanceStrategy.MAX_INNER_PRODUCT,
+    metrics = {
+        "cosine": DistanceMetric.COSINE,
+        "euclidean": DistanceMetric.EUCLIDEAN_DISTANCE,
+        "dotproduct": DistanceMetric.MAX_INNER_PRODUCT,
     }
 
     def make(settings: Settings) -> VectorStore:
@@ -149,7 +153,7 @@ def elasticsearch() -> Opener:
             settings.name,
             embedding=settings.embeddings,
             es_url=settings.url,
-            strategy=DenseVectorStrategy(distance=strategies[settings.metric]),
+            strategy=DenseVectorStrategy(distance=metrics[settings.metric]),
             num_dimensions=settings.dimension,
         )
 
@@ -168,8 +172,7 @@ def elasticsearch() -> Opener:
 
 
 def opensearch() -> Opener:
-    """OpenSearchVectorSearch of langchain-community with Lucene's hnsw; the number is the engine's score; filters are
-    its queries."""
+    """OpenSearchVectorSearch of langchain-community, with Lucene's hnsw; number and filters as above."""
     from langchain_community.vectorstores import OpenSearchVectorSearch
 
     from ..provision.opensearch import PROVISIONERS

@@ -1,4 +1,4 @@
-"""`python -m memassay.backends.foreign.mastra`: what `memassay fetch mastra` does, where only the package is at hand."""
+"""`python -m memassay.backends.foreign.mastra` does what `memassay fetch mastra` does."""
 
 from __future__ import annotations
 
