@@ -136,7 +136,7 @@ def pgvectorstore() -> Opener:
 
 
 def elasticsearch() -> Opener:
-    """ElasticsearchStore of langchain-elasticsearch: hnsw; the number is the engine's score, filters are its queries."""
+    """ElasticsearchStore of langchain-elasticsearch: hnsw; numbers are the engine's scores, filters its queries."""
     from elasticsearch.helpers.vectorstore import DistanceMetric
     from langchain_elasticsearch import DenseVectorStrategy, ElasticsearchStore
 

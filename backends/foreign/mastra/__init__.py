@@ -19,6 +19,10 @@ from .packages import Packages, folder, missing, node
 
 HERE = Path(__file__).parent
 
+CALL_SECONDS = 20.0
+"""Seconds that a call may take. Memory's time grows with the square of a call's messages, over a minute for 10,000,
+and several programs have as many; other calls take milliseconds."""
+
 
 class MastraBackend(BridgeBackend):
     """One of Mastra's engines through one of its layers."""
@@ -26,7 +30,7 @@ class MastraBackend(BridgeBackend):
     def __init__(self, engine: str, layer: str, engines: Provisioners | None = None) -> None:
         name = f"mastra-{engine}" if layer == "memory" else f"mastra-{engine}-{layer}"
         command = [node() or "node", str(HERE / "adapter.mjs"), engine, layer, str(folder())]
-        bridge = Bridge(name, command, environment={"MASTRA_TELEMETRY_DISABLED": "1"})
+        bridge = Bridge(name, command, environment={"MASTRA_TELEMETRY_DISABLED": "1"}, call_seconds=CALL_SECONDS)
         super().__init__(bridge, _provisioners(bridge, engines or {"process": _Files()}))
 
     def reset_namespace(self, url: str, namespace: str) -> None:
