@@ -104,10 +104,11 @@ def answers(backend: Any, url: str) -> Iterator[set[str]]:
 
 
 @installed
+@pytest.mark.parametrize("layer", ["", "-storage"])
 @pytest.mark.parametrize("store", ["inmemory", "libsql", "pg"])
-def test_the_model_agrees_with_mastras_stores_on_filters(store: str) -> None:
+def test_the_model_agrees_with_mastras_stores_on_filters(store: str, layer: str) -> None:
     """10,000 pairs of a filter and a document, where the documents of both agree: the shallow filter on messages."""
-    backend = find(f"mastra-{store}-storage")
+    backend = find(f"mastra-{store}{layer}")
     expected = list(answers(ReferenceBackend(), ""))
     assert sum(map(len, expected)) > 100
     with ExitStack() as stack:
