@@ -37,7 +37,7 @@ from ...spec.types import (
 from ..provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
 from ..registry import UnknownBackend
 from . import wire
-from .process import AdapterFailed, AdapterGarbled, Process
+from .process import AdapterGarbled, Process
 
 PROTOCOL = 1
 """The version of the protocol that is spoken here."""
@@ -220,17 +220,12 @@ class _Client:
         return not self._process.alive
 
     def _send(self, name: str, given: Mapping[str, Any]) -> Any:
+        message = {"client": self._number, "now": self._runtime.clock().isoformat(), "args": given}
+        found = self._process.call(name, message, self._bridge.call_seconds, self._answer)
         try:
-            message = {"client": self._number, "now": self._runtime.clock().isoformat(), "args": given}
-            found = self._process.call(name, message, self._bridge.call_seconds, self._answer)
-            try:
-                return wire.RESULTS.get(name, _same)(wire.decode(found))
-            except (wire.Unreadable, TypeError, ValueError, AttributeError) as error:
-                raise AdapterGarbled(f"the result of {name} is none: {error}") from None
-        except AdapterFailed as error:
-            # It is reported here: that the client cannot be closed either is no news.
-            self._closed = not isinstance(error, AdapterGarbled) or not self._process.alive
-            raise
+            return wire.RESULTS.get(name, _same)(wire.decode(found))
+        except (wire.Unreadable, TypeError, ValueError, AttributeError) as error:
+            raise AdapterGarbled(f"the result of {name} is none: {error}") from None
 
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if self._closed:
@@ -251,7 +246,8 @@ class _Client:
         """See protocols.Memory."""
         if not self._closed:
             self._closed = True
-            self._send("close", {})
+            if not self.lost:  # The call that found it so has told; what interrupts a call ends the process, too.
+                self._send("close", {})
 
 
 def _same(value: Any) -> Any:

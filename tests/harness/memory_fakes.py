@@ -173,6 +173,24 @@ class Interrupting(Correct):
         raise KeyboardInterrupt
 
 
+class HangingUnclosable(Hanging):
+    """Pages of one row never come, and closing a client raises."""
+
+    name = "hanging_unclosable"
+
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
+
+
+class InterruptingUnclosable(Interrupting):
+    """Pages of one row are where the user presses Ctrl-C, and closing a client raises."""
+
+    name = "interrupting_unclosable"
+
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
+
+
 class Waiting(Correct):
     """Says when it waits for the Ctrl-C, and writes down what is dropped."""
 

@@ -148,6 +148,11 @@ def test_a_client_that_hangs_on_close_is_a_time_out(hold: Hold) -> None:
     assert finding.case.signature.aspect == "time-out"
 
 
+def test_a_client_that_cannot_be_closed_hides_no_time_out(hold: Hold) -> None:
+    found = findings(hold(fakes.HangingUnclosable(), [page(1)], time_limit=0.2))
+    assert "time-out" in [finding.case.signature.aspect for finding in found]
+
+
 # Engines
 
 
@@ -228,6 +233,10 @@ def test_a_namespace_that_cannot_be_emptied_stops_the_run(hold: Hold) -> None:
 
 def test_an_interrupted_run_is_marked(hold: Hold) -> None:
     assert hold(fakes.Interrupting(), PROGRAMS).interrupted
+
+
+def test_a_client_that_cannot_be_closed_hides_no_interrupt(hold: Hold) -> None:
+    assert hold(fakes.InterruptingUnclosable(), PROGRAMS).interrupted
 
 
 def test_an_interrupted_run_has_its_exit_code(hold: Hold) -> None:
