@@ -110,7 +110,7 @@ def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, T
                 if isinstance(outcomes[-1], Crashed) and namespace.lost:
                     break
         return msgspec.structs.replace(program, operations=program.operations[: len(outcomes)]), tuple(outcomes), False
-    except (KeyboardInterrupt, Exception) as error:  # whatever a driver raises while closing is an observation
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - what a driver raises on closing is an observation
         interruption = _interruption(error)
         if interruption is not None and not isinstance(interruption, TimeOut):
             raise interruption from None

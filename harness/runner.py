@@ -132,6 +132,8 @@ class _Verification:
         self._derailed: set[str] = set()
         """Programs in which a call failed that should not have: what came after it put nothing to the test."""
         self._skipped = 0
+        self._beyond: set[str] = set()
+        """Clauses that programs exercise, but none on a store that can do what this one declares."""
         self._sightings: dict[Signature, Sighting] = {}
         self._findings: Mapping[Signature, Finding] = {}
         self._known: Mapping[Signature, Known] = {}
@@ -147,7 +149,9 @@ class _Verification:
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
                 if endpoint.passed_over:
                     self._emit(events.Notice(self._name, f"{endpoint.method}, as {endpoint.passed_over}"))
+                self._beyond = _exercised(self._entries)
                 self._entries = surveyed(self._entries, engine.capabilities)
+                self._beyond -= _exercised(self._entries)
                 names = {self._name, self._backend.name}
                 self._known = {k.full: k for k in self._plan.known if k.about(names, engine.version)}
                 self._on(engine)
@@ -266,7 +270,14 @@ class _Verification:
         if clause.id not in {selected.id for selected in self._plan.selected()}:
             not_run = _unselected(self._plan, clause)
         counts = verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in self._derailed))
-        return verdicts.of_clause(clause, counts, findings, engine.capabilities, not_run=not_run)
+        beyond = clause.id in self._beyond
+        return verdicts.of_clause(clause, counts, findings, engine.capabilities, not_run=not_run, beyond=beyond)
+
+
+def _exercised(entries: Sequence[Entry]) -> set[str]:
+    """The clauses that a program exercises."""
+    facts = frozenset[str]().union(*(entry.facts for entry in entries))
+    return {clause.id for clause in CLAUSES.values() if not facts.isdisjoint(clause.applies)}
 
 
 def _none_run(plan: Plan, reason: str) -> dict[str, ClauseResult]:

@@ -60,6 +60,15 @@ class Correct:
         """What closing a client does."""
 
 
+class Cloning(Correct):
+    """Clones, and embeds nothing."""
+
+    name = "cloning"
+
+    def capabilities(self, url: str) -> Capabilities:
+        return Capabilities(other_processes=False, clone=True)
+
+
 class Store(Model):
     """The model, but for what its backend does at pages of one row and at the close."""
 

@@ -13,7 +13,16 @@ from memassay.harness.artefact import BackendResult, Finding, Result, encode
 from memassay.harness.counterexample import Limits
 from memassay.harness.exits import Exit
 from memassay.harness.runner import Target
-from memassay.spec.program import CreateThread, Observe, Program, Recall, Together, UpdateThread
+from memassay.spec.program import (
+    CloneThread,
+    CreateThread,
+    Observe,
+    Program,
+    Recall,
+    SaveMessages,
+    Together,
+    UpdateThread,
+)
 
 PROGRAMS = [page(1), page(2), page(3)]
 
@@ -376,3 +385,19 @@ def test_a_store_that_exits_is_an_error(hold: Hold) -> None:
 @pytest.mark.parametrize("value", [None, {"messages": []}, iter(())], ids=["None", "dict", "iterator"])
 def test_what_is_no_result_fails(hold: Hold, value: object) -> None:
     assert [finding.verdict for finding in findings(hold(fakes.Odd(value), PROGRAMS))] == ["fail"]
+
+
+def test_a_clause_beyond_what_a_store_declares_is_unsupported(hold: Hold) -> None:
+    """Copies of embeddings, on a store that clones and embeds nothing."""
+    program = Program(
+        (
+            CreateThread(id="t1", resource_id="r1"),
+            SaveMessages(messages=[{"id": "m", "thread_id": "t1", "content": "x"}]),
+            CloneThread(source_thread_id="t1", new_thread_id="t2"),
+            Observe(),
+        ),
+        embedder=2,
+        options={"semantic_recall": True},
+    )
+    found = only(hold(fakes.Cloning(), [program])).clauses["CLN-3"]
+    assert (found.verdict, found.reason) == ("unsupported", "no program exercises it with the capabilities declared")
