@@ -80,6 +80,9 @@ const open = {
 const indexed = new Set();
 /** Namespaces in which there may be indices. */
 const initialised = new Set();
+const emptiedHere = new Set();
+/** Namespaces that this process has emptied. */
+
 /** The tables of the memory domain are made once a namespace; Mastra makes all domains' at every start. */
 async function storageOf(url, namespace) {
   const storage = quiet(open.storage(url, namespace));
@@ -692,17 +695,21 @@ serve({
     else if (engine === 'pg') await sql(url, emptied(namespace));
     else if (engine === 'duckdb') removeFiles(url, namespace);
     else {
-      if (open.storage && initialised.has(namespace)) {
+      // What a process before this one left there is not known, should it have been killed.
+      const known = emptiedHere.has(namespace);
+      emptiedHere.add(namespace);
+      if (open.storage && (initialised.has(namespace) || !known)) {
         const { storage, domain } = await storageOf(url, namespace);
         await domain.dangerouslyClearAll();
         await closeAll(storage);
       }
-      if (indexed.delete(namespace)) await dropIndices(url, namespace);
+      if (indexed.delete(namespace) || !known) await dropIndices(url, namespace);
     }
   },
   async drop_namespace({ url, namespace }) {
     kept.delete(namespace);
     initialised.delete(namespace);
+    emptiedHere.delete(namespace);
     if (engine === 'pg') await sql(url, `DROP SCHEMA IF EXISTS "${namespace}" CASCADE`);
     if (shared) await dropIndices(url, namespace);
     if (engine === 'libsql' || engine === 'duckdb') removeFiles(url, namespace);

@@ -46,7 +46,7 @@ def test_a_factory_of_the_users_own_opens_a_store(monkeypatch: pytest.MonkeyPatc
         "def store(settings):\n"
         "    return InMemoryVectorStore(settings.embeddings)\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore
     assert len(opened("langchain:mine:store", "cosine").query_vectors("i", [1, 0])) == 2
 
 

@@ -128,6 +128,18 @@ def test_the_node_side_answers_what_the_wire_carries() -> None:
 
 
 @installed
+def test_a_process_empties_what_one_that_was_killed_left() -> None:
+    backend: Any = find("mastra-libsql-storage")
+    with start(backend.name, backend, "auto", {}) as engine:
+        url = engine.endpoint.url
+        memory = backend.open_memory(url, "left", Runtime(clock=lambda: NOON), MemoryConfig())
+        memory.create_thread(resource_id="r", id="t")
+        backend.bridge.process().kill()
+        backend.reset_namespace(url, "left")
+        assert backend.open_memory(url, "left", Runtime(), MemoryConfig()).list_threads().total == 0
+
+
+@installed
 def test_the_adapter_ends_with_its_stdin() -> None:
     command = [str(packages.node()), str(HERE / "adapter.mjs"), "inmemory", "memory", str(packages.folder())]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
