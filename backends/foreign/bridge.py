@@ -77,12 +77,11 @@ class Bridge:
         """For clients: no number twice, whatever process they are in."""
         self._environment = environment
         self._process: Process | None = None
-        self._url = ""
 
-    def process(self) -> Process:
-        """The running process, which has introduced itself. Raises EngineUnavailable."""
+    def process(self, url: str) -> Process:
+        """The running process, which has introduced itself at the URL. Raises EngineUnavailable."""
         if self._process is None or not self._process.alive:
-            self.hello(self._url)
+            self.hello(url)
         return self._running()
 
     def _running(self) -> Process:
@@ -102,7 +101,6 @@ class Bridge:
 
     def hello(self, url: str) -> _Hello:
         """The adapter's introduction. Raises EngineUnavailable for one that does not fit."""
-        self._url = url
         given = self._running().call("hello", {"args": {"protocol": PROTOCOL, "url": url}}, self.hello_seconds)
         spoken: Any = cast("dict[str, Any]", given).get("protocol") if isinstance(given, dict) else None
         if spoken != PROTOCOL:
@@ -158,7 +156,7 @@ class BridgeBackend:
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
-        process = self.bridge.process()
+        process = self.bridge.process(url)
         process.call("drop_namespace", {"args": {"url": url, "namespace": namespace}}, self.bridge.call_seconds)
 
 
@@ -210,7 +208,7 @@ class _Client:
         self._bridge = bridge
         self._runtime = runtime
         self._number = next(bridge.numbers)
-        self._process = bridge.process()
+        self._process = bridge.process(given["url"])
         self._closed = False
         self._send(opening, given)
 

@@ -35,7 +35,7 @@ class MastraBackend(BridgeBackend):
 
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace; its tables stay."""
-        process = self.bridge.process()
+        process = self.bridge.process(url)
         process.call("reset_namespace", {"args": {"url": url, "namespace": namespace}}, self.bridge.call_seconds)
 
 

@@ -101,8 +101,9 @@ let administrator;
 async function sql(url, text) {
   if (!administrator) {
     const { default: pg } = await load('pg');
-    administrator = new pg.Client({ connectionString: url });
-    await administrator.connect();
+    const connecting = new pg.Client({ connectionString: url });
+    await connecting.connect();
+    administrator = connecting;
   }
   return administrator.query(text);
 }

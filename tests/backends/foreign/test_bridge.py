@@ -224,7 +224,7 @@ def test_one_that_breaks_during_a_call_is_reported(way: str, kind: type[Exceptio
     backend = broken(way)
     with pytest.raises(kind, match=f"(?s){said}"):
         open_in(backend)
-    assert backend.bridge.process() is not None
+    assert backend.bridge.process("") is not None
     backend.bridge.stop()
 
 
@@ -253,7 +253,7 @@ def test_an_error_without_a_name_of_ours_keeps_its_own() -> None:
 
 def test_after_a_death_the_next_program_finds_a_new_process(reference: Any) -> None:
     memory = reference.open_memory("", "n", Runtime(), MemoryConfig())
-    died = reference.bridge.process()
+    died = reference.bridge.process("")
     (child,) = serving()
     os.kill(child.pid, signal.SIGKILL)
     deadline = time.monotonic() + 20

@@ -134,7 +134,7 @@ def test_a_process_empties_what_one_that_was_killed_left() -> None:
         url = engine.endpoint.url
         memory = backend.open_memory(url, "left", Runtime(clock=lambda: NOON), MemoryConfig())
         memory.create_thread(resource_id="r", id="t")
-        backend.bridge.process().kill()
+        backend.bridge.process(url).kill()
         backend.reset_namespace(url, "left")
         assert backend.open_memory(url, "left", Runtime(), MemoryConfig()).list_threads().total == 0
 
