@@ -47,9 +47,9 @@ class Sighting(msgspec.Struct):
     programs: set[str]
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Operations up to the deviation, then bytes."""
-        return self.divergence.index, len(msgspec.json.encode(self.cut))
+    def size(self) -> tuple[bool, int, int]:
+        """Whether a call crashed, which tells less than a wrong answer; operations up to the deviation; bytes."""
+        return self.divergence.crashed, self.divergence.index, len(msgspec.json.encode(self.cut))
 
     @property
     def cut(self) -> Program:
