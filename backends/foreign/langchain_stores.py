@@ -76,6 +76,7 @@ def pgvector() -> Opener:
     """PGVector of langchain-postgres: an exact scan in PostgreSQL; the number is a distance."""
     from langchain_postgres import PGVector
     from langchain_postgres.vectorstores import DistanceStrategy
+    from sqlalchemy import Engine, create_engine
 
     from ..provision.postgres import WITHOUT_CONTAINERS
 
@@ -84,12 +85,15 @@ def pgvector() -> Opener:
         "euclidean": DistanceStrategy.EUCLIDEAN,
         "dotproduct": DistanceStrategy.MAX_INNER_PRODUCT,
     }
+    engines: dict[str, Engine] = {}
 
     def make(settings: Settings) -> VectorStore:
+        if settings.url not in engines:
+            engines[settings.url] = create_engine(_with_driver(settings.url))
         return PGVector(
             embeddings=settings.embeddings,
             collection_name=settings.name,
-            connection=_with_driver(settings.url),
+            connection=engines[settings.url],
             distance_strategy=strategies[settings.metric],
             use_jsonb=True,
         )
