@@ -88,7 +88,7 @@ class Bridge:
         if self._process is not None and not self._process.alive:
             self.stop()
         if self._process is None:
-            self._process = Process(self.command, self._environment)
+            self._process = Process(self.name, self.command, self._environment)
             atexit.register(self.stop)
         return self._process
 
