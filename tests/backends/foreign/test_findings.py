@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 FINDINGS = Path(mastra.__file__).parents[1] / "findings"
 STORES = sorted(FINDINGS.glob("*.toml"))
-STORE = "mastra-inmemory-storage"
+STORE = "mastra-inmemory"
 FEW = ("--level", "core", "--examples", "1", "--clause", "THR-5", "--clause", "MSG-5a")
 """One program beside those of the cases; the clauses have cases of this store."""
 installed = pytest.mark.skipif(packages.missing() is not None, reason=f"Mastra: {packages.missing()}")
@@ -67,5 +67,5 @@ def test_without_one_entry_they_are_red(copied: Path) -> None:
 
 @installed
 def test_a_published_case_still_fails(copied: Path) -> None:
-    shown = CliRunner().invoke(app, ["replay", "cases/mastra-inmemory-storage/MSG-5a-error-clear_messages.json"])
+    shown = CliRunner().invoke(app, ["replay", f"cases/{STORE}/MSG-5a-error-clear_messages.json"])
     assert (shown.exit_code, "STILL FAILS" in shown.output) == (1, True)
