@@ -355,11 +355,39 @@ def well_formed(value: Any) -> None:
         case ThreadPage():
             _sequence(value.threads, Thread, "threads")
             _counts(value.total, value.has_more)
+        case VectorRow() | VectorHit():
+            if type(value.id) is not str:
+                raise Malformed(f"{value.id!a:.60} is a {type(value.id).__name__}, not a str", "VAL-2")
+            if not isinstance(cast(object, value.metadata), dict):
+                raise Malformed(f"metadata is {value.metadata!a:.60}", "VEC-2")
+            if isinstance(value, VectorRow):
+                _components(value.vector)
+            else:
+                _number(value.score, "score", "VEC-3")
+        case Hit():
+            _number(value.score, "score", "VEC-3")
+        case CloneResult():
+            well_formed(value.thread)
+            _sequence(value.cloned_messages, Message, "cloned_messages")
+            if not isinstance(cast(object, value.id_map), dict):
+                raise Malformed(f"id_map is {value.id_map!a:.60}", "CLN-1")
         case list() | tuple():
             for item in cast("Sequence[Any]", value):
                 well_formed(item)
         case _:
             return
+
+
+def _components(vector: object) -> None:
+    if not isinstance(vector, list | tuple):
+        raise Malformed(f"vector is a {type(vector).__name__}, not a tuple or list", "VEC-2")
+    for component in cast("Sequence[object]", vector):
+        _number(component, "a component", "VEC-2")
+
+
+def _number(value: object, name: str, clause: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Malformed(f"{name} is a {type(value).__name__}, not a float", clause)
 
 
 def _sequence(values: object, kind: type[Any], name: str) -> None:

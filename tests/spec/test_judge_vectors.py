@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+import numpy as np
 import pytest
 from memassay.spec import program as ops
+from memassay.spec.compare import equal
 from memassay.spec.divergence import Divergence
 from memassay.spec.forms import FillVectors, fill_vectors
-from memassay.spec.interpreter import Crashed, Outcome, Refused, Returned
+from memassay.spec.interpreter import Crashed, Malformed, Outcome, Refused, Returned, well_formed
 from memassay.spec.judge import expect, judge
-from memassay.spec.types import Hit
+from memassay.spec.types import Hit, VectorHit, VectorRow
 
 OBSERVE = ops.Observe()
 
@@ -127,3 +129,31 @@ def test_a_divergence_names_its_operation() -> None:
     (found,) = judge(queried({}), (*expect(queried({}))[:3], Returned(())))
     assert isinstance(found, Divergence)
     assert (found.operation, found.index) == ("query_vectors", 3)
+
+
+# What stores return that is none of the specification's
+
+
+@pytest.mark.parametrize(
+    ("returned", "clause"),
+    [
+        (VectorRow("a", cast(Any, np.array([1.0, 0.0])), {}), "VEC-2"),
+        (VectorRow("a", cast(Any, [np.float32(1.0)]), {}), "VEC-2"),
+        (VectorRow(cast(Any, 1), (1.0,), {}), "VAL-2"),
+        (VectorRow("a", (1.0,), cast(Any, None)), "VEC-2"),
+        (VectorHit("a", cast(Any, "1.0"), {}), "VEC-3"),
+    ],
+    ids=["an array", "a component of numpy's", "an id", "metadata", "a score"],
+)
+def test_what_is_no_row_of_ours_is_said(returned: object, clause: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        well_formed((returned,))
+    assert caught.value.clause == clause
+
+
+def test_an_integer_beyond_floats_is_compared() -> None:
+    assert not equal({"k": 1.5}, {"k": 10**400})
+
+
+def test_nan_that_a_store_showed_is_what_it_shows() -> None:
+    assert equal({"k": float("nan")}, {"k": float("nan")})
