@@ -44,7 +44,7 @@ from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
 from .datasets import open_dataset
-from .entrants import FLOORS, LARGEST, MODEL, Entrant, entrants
+from .entrants import FLOORS, entrants
 from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
@@ -152,7 +152,7 @@ def bench(
             if peaks_of is not None and before is None:
                 known.peaks = peaks_in(peaks_of)
             plan = Plan(
-                entrants=affordable(taking_part, scene, known),
+                entrants=taking_part,
                 profile=profile_,
                 scene=scene,
                 seed=seed,
@@ -201,14 +201,6 @@ def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
         return exact(data, filter, k, told=display.say)
 
     return Scene(vectors, memory, k=k, seed=seed, truth=truth)
-
-
-def affordable(taking_part: tuple[Entrant, ...], scene: Scene, known: State) -> tuple[Entrant, ...]:
-    """Who can take part in reasonable time: the model scans all vectors, in float64, for every search."""
-    if scene.vectors.rows.size <= LARGEST:
-        return taking_part
-    known.note("the reference model is left out: it would scan so many vectors for every search")
-    return tuple(one for one in taking_part if one.name != MODEL)
 
 
 def code_of(manifest: Manifest) -> Exit:

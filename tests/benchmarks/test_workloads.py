@@ -118,6 +118,13 @@ def test_a_filter_of_metadata_leaves_few_messages(scene: Scene) -> None:
     assert conditions == {("tens",), ("hundreds",)}
 
 
+def test_the_model_is_spared_searches_of_large_sets_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not scene.large(("storage", "vectors", "semantic_recall"))
+    monkeypatch.setattr("memassay.benchmarks.scene.LARGEST", 5_000)  # 460 messages × 8, 1,000 × 8
+    assert scene.large(("vectors",))
+    assert not scene.large(("storage", "semantic_recall"))
+
+
 # Answers
 
 
