@@ -120,7 +120,7 @@ class Scene:
         return self.memory.embedder
 
     def large(self, needs: Collection[str]) -> bool:
-        """Whether scanning all that is searched, by what a workload needs, takes too long to be done for every search."""
+        """Whether scanning all that a workload with these needs searches takes too long to be done every time."""
         embeddings = sum(count for _, _, count in self.memory.threads) * self.embedder.dimension
         sizes = {"vectors": self.vectors.rows.size, "semantic_recall": embeddings}
         return any(sizes.get(need, 0) > LARGEST for need in needs)
