@@ -35,7 +35,7 @@ class Cluster:
     @property
     def workers(self) -> list[str]:
         """Their addresses, sorted."""
-        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        return sorted(self._client.nthreads())
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """The function of each item, in the order of the items; whichever worker is free takes the next.
