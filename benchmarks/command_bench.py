@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -43,6 +44,7 @@ from . import bundle, gate, manifest, report
 from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
+from .cluster import Cluster, connected
 from .datasets import open_dataset
 from .entrants import FLOORS, entrants
 from .filters import Filter
@@ -114,6 +116,10 @@ def bench(
         typer.Option(min=0.1, metavar="N", help="Also ask at N operations a second; may be repeated."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler, on whose workers exact truth is found."),
+    ] = None,
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -136,8 +142,13 @@ def bench(
         urls = own_urls(chosen.options, targets)
         reachable([target for target in targets if target.name not in FLOORS], provision, urls)
         steady = msgspec.structs.replace(chosen, steady=True)
-        with own_stdout(), Display(Console(stderr=True)) as display, settings.use(steady):
-            scene = scene_of(profile_, top_k, seed, display)
+        with (
+            own_stdout(),
+            Display(Console(stderr=True)) as display,
+            settings.use(steady),
+            nullcontext() if cluster is None else connected(cluster) as workers,
+        ):
+            scene = scene_of(profile_, top_k, seed, display, workers)
             run = manifest.Run(
                 profile=profile_,
                 scene=scene,
@@ -191,14 +202,14 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
     return {(peak.contender, peak.workload): peak for peak in bundle.read_manifest(path).peaks}
 
 
-def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
-    """What is stored and asked about. Raises UsageProblem."""
+def scene_of(profile: Profile, k: int, seed: int, display: Display, cluster: Cluster | None) -> Scene:
+    """What is stored and asked about; on a cluster, if there is one, the truth about it is found. Raises UsageProblem."""
     vectors = open_dataset(profile.data, told=display.say)
     meaning = any("semantic_recall" in WORKLOADS[name].needs for name in profile.workloads)
     memory = open_agent_memory(profile.memory, told=display.say, meaning=meaning)
 
     def truth(data: VectorSet, filter: Filter, k: int) -> list[Truth]:
-        return exact(data, filter, k, told=display.say)
+        return exact(data, filter, k, cluster=cluster, told=display.say)
 
     return Scene(vectors, memory, k=k, seed=seed, truth=truth)
 

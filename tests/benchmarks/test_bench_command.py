@@ -15,6 +15,7 @@ from memassay.backends.provision.homes import CACHE_VARIABLE
 from memassay.benchmarks import bundle, by_hand, command_bench, freshness, measure, profiles
 from memassay.benchmarks.bench import _in_turn  # pyright: ignore[reportPrivateUsage]
 from memassay.benchmarks.bundle import Bundle
+from memassay.benchmarks.cluster import local
 from memassay.benchmarks.entrants import Entrant
 from memassay.benchmarks.samples import Samples
 from memassay.benchmarks.scene import Scene, Series
@@ -186,6 +187,13 @@ def test_contenders_take_turns_at_being_first() -> None:
     courses: Any = [Named(name) for name in "abc"]
     orders = ["".join(course.contender for course in _in_turn(courses, number)) for number in range(3)]
     assert orders == ["abc", "bca", "cab"]
+
+
+def test_truth_may_be_found_on_a_cluster(bench: Bench) -> None:
+    with local(2) as cluster:
+        ran = bench("noop", "--workload", "vector", "--data", "mixture:2k×8", "--cluster", cluster.address)
+    assert ran.exit_code == 0, ran.output
+    assert {row.recall for row in written().manifest.rows if row.contender == "reference"} == {1.0}
 
 
 # The gate
@@ -390,6 +398,7 @@ def test_a_run_of_other_options_is_not_resumed(bench: Bench, interrupted: Bundle
         (["noop", "--peaks-of", "absent.json"], "absent.json cannot be read"),
         (["noop", "--url", "postgres=x"], "does not use"),
         (["noop", "--json", "."], "is a directory"),
+        (["noop", "--cluster", "nowhere"], "nowhere"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_hint(bench: Bench, arguments: list[str], told: str) -> None:
