@@ -203,7 +203,7 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
 
 
 def scene_of(profile: Profile, k: int, seed: int, display: Display, cluster: Cluster | None) -> Scene:
-    """What is stored and asked about; on a cluster, if there is one, the truth about it is found. Raises UsageProblem."""
+    """What is stored and asked about. Exact truth is found on the cluster, if there is one. Raises UsageProblem."""
     vectors = open_dataset(profile.data, told=display.say)
     meaning = any("semantic_recall" in WORKLOADS[name].needs for name in profile.workloads)
     memory = open_agent_memory(profile.memory, told=display.say, meaning=meaning)

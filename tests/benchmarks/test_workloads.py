@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -222,7 +223,7 @@ class Faulty:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
-        return (lambda *a, **given: self._fault(method, *a, **given)) if name == self._name else method
+        return partial(self._fault, method) if name == self._name else method
 
 
 def outcomes(client: Any, name: str, scene: Scene) -> set[str]:

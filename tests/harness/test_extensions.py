@@ -30,14 +30,18 @@ class Point(EntryPoint):
 
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {
+    found: dict[str, list[EntryPoint]] = {
         extensions.COMMANDS: [
             Point(name="greet", value="tests:register", group=extensions.COMMANDS),
             EntryPoint(name="broken", value="no_such_module:register", group=extensions.COMMANDS),
         ],
         extensions.ARTEFACTS: [],
     }
-    monkeypatch.setattr(extensions, "entry_points", lambda *, group: found[group])
+
+    def entry_points(*, group: str) -> list[EntryPoint]:
+        return found[group]
+
+    monkeypatch.setattr(extensions, "entry_points", entry_points)
 
 
 @pytest.mark.usefixtures("points")
