@@ -31,6 +31,9 @@ SWITCH = 0.000_2
 PATIENCE = 60.0
 """Seconds a call may take beyond its phase. Threads cannot be ended: after that the clients are of no use any more."""
 
+POLL = 0.05
+"""Seconds between looks whether a worker has ended."""
+
 GRACE = 5.0
 """Seconds that a call may take to its end after an interruption."""
 
@@ -233,15 +236,17 @@ def _workers(
     except BaseException:
         stop.set()
         release()
-        for thread in threads:
-            thread.join(GRACE)
+        with suppress(Stuck):
+            _join(threads, GRACE)
         raise
 
 
 def _join(threads: Sequence[threading.Thread], seconds: float) -> None:
     until = time.monotonic() + seconds
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        # By and by: a signal that comes just before a thread begins to wait is seen only when it wakes up again.
+        while thread.is_alive() and (left := until - time.monotonic()) > 0:
+            thread.join(min(POLL, left))
     if hung := sum(thread.is_alive() for thread in threads):
         raise Stuck(f"{hung} of {len(threads)} clients did not come back within {seconds:g} s")
 
