@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from ..spec.protocols import Backend
+from .provision import Fetchable
 
 GROUP = "memassay.backends"
 
@@ -19,6 +20,10 @@ DRIVERS = {
     "langgraph": ".foreign.langgraph:from_factory",
 }
 """Prefixes of names that a function makes a backend of, given the name and what follows the prefix."""
+
+FETCHED = {"mastra": ".foreign.mastra.packages:Packages"}
+"""Families of backends whose packages are fetched once, for all of them, by a provision.Fetchable."""
+
 CALLS = ("capabilities", "version", "open_memory", "drop_namespace")
 """What every backend can be asked for."""
 
@@ -38,6 +43,14 @@ class UnknownBackend(Exception):
 def names() -> tuple[str, ...]:
     """The registered backends, sorted."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def fetched(family: str) -> Fetchable | None:
+    """What has to be fetched for a family of backends; None when there is no such family."""
+    if family not in FETCHED:
+        return None
+    module, kind = FETCHED[family].split(":")
+    return cast(Fetchable, getattr(importlib.import_module(module, __package__), kind)())
 
 
 def find(name: str) -> Backend:

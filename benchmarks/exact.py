@@ -187,13 +187,15 @@ def _sweep(queries: Array, rows: Array) -> _Swept:
     products, lengths = np.empty((len(queries), len(rows))), np.empty(len(rows))
     step = max(1, PART // (8 * rows.shape[1]))
 
-    def part(start: int) -> None:
-        exact = rows[start : start + step].astype(np.float64)
-        np.sqrt(np.einsum("ij,ij->i", exact, exact), out=lengths[start : start + step])
-        products[:, start : start + step] = asked @ exact.T
+    def sweep(starts: range) -> None:
+        for start in starts:
+            exact = rows[start : start + step].astype(np.float64)
+            np.sqrt(np.einsum("ij,ij->i", exact, exact), out=lengths[start : start + step])
+            products[:, start : start + step] = asked @ exact.T
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(part, range(0, len(rows), step)):
+    threads, starts = os.cpu_count() or 1, range(0, len(rows), step)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(sweep, [starts[first::threads] for first in range(threads)]):
             pass
     return _Swept(products, lengths)
 

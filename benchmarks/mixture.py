@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
@@ -84,7 +84,7 @@ def _fill(arrays: Arrays, seed: int) -> None:
 def _near(made: Array, centres: NDArray[np.float64], random: np.random.Generator) -> None:
     """Fill with vectors of length 1, each near one of the centres."""
     count, dimension = made.shape
-    chosen = random.integers(0, len(centres), size=count, dtype=np.int64)
+    chosen = cast("NDArray[np.int64]", random.integers(len(centres), size=count))
     noise = random.standard_normal((count, dimension)) * (SPREAD / np.sqrt(dimension))
     made[:] = _unit(centres[chosen] + noise)
 

@@ -183,8 +183,8 @@ def reachable(targets: Sequence[Target], provision: str, urls: Mapping[str, str]
             choose(target.backend, provision, url_for(target.name, target.backend, urls))
 
 
-def bounded(seed: int, examples: int | None) -> None:
-    """Raises UsageProblem for a seed or a number of programs that is out of bounds."""
+def bounded(seed: int, examples: int | None, shrink: int) -> None:
+    """Raises UsageProblem for a seed or a number of programs or of counterexamples that is out of bounds."""
     if abs(seed) >= 2**53:
         raise UsageProblem(f"--seed is {seed}", hint=f"use one of at most {2**53 - 1}")
     if examples is not None and not 1 <= examples <= corpus.MAX_PROGRAMS:
@@ -192,3 +192,5 @@ def bounded(seed: int, examples: int | None) -> None:
             f"--examples is {examples}",
             hint=f"ask for at least 1 program and at most {corpus.MAX_PROGRAMS}; for more, run other seeds",
         )
+    if shrink < 0:
+        raise UsageProblem(f"--shrink is {shrink}", hint="use 0 for none")

@@ -46,7 +46,7 @@ def keep(result: Result, folder: Path) -> Result:
     """Write every finding's case under the folder; the same result with the files' names. Raises UsageProblem."""
 
     def kept(backend: str, finding: Finding) -> Finding:
-        file = Path(_slug(backend)) / f"{_slug(str(finding.case.signature))}.json"
+        file = Path(slug(backend)) / f"{slug(str(finding.case.signature))}.json"
         output.write(folder / file, artefact.encode(finding.case))
         return msgspec.structs.replace(finding, file=file.as_posix())
 
@@ -61,7 +61,8 @@ def keep(result: Result, folder: Path) -> Result:
     return msgspec.structs.replace(result, backends=[with_files(backend) for backend in result.backends])
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """The text as a name of a file or folder."""
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")
 
 

@@ -29,14 +29,15 @@ from . import (
     cases,
     cleaning,
     command_diff,
+    command_fetch,
     command_known,
     command_mutants,
     command_shrink,
     corpus,
+    counterexample,
     doctor,
     exits,
     extensions,
-    fetching,
     known,
     output,
     results,
@@ -156,6 +157,9 @@ def verify(
         str | None, typer.Option("--budget", metavar="TIME", help="As many programs as fit: 90s, 2m, 1h30m.")
     ] = None,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
+    shrink: Annotated[
+        int, typer.Option(metavar="N", help="How many deviations of a backend are made small; all are counted.")
+    ] = counterexample.SHRUNK,
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -173,7 +177,7 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, examples)
+        bounded(seed, examples, shrink)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)
@@ -191,6 +195,7 @@ def verify(
             method=provision,
             urls=own_urls(chosen.options, targets),
             fail_fast=fail_fast,
+            limits=counterexample.Limits(signatures=shrink),
             known=declared.known,
         )
         reachable(plan.targets, provision, plan.urls)
@@ -437,25 +442,6 @@ def doctor_command() -> None:
 
 
 @app.command(
-    name="fetch",
-    **with_exit_codes(
-        """Download and unpack servers that have no package, once, for `--provision embedded`; says their licences.
-
-\b
-Examples:
-  memassay fetch opensearch
-"""
-    ),
-)
-def fetch_command(backends: Backends) -> None:
-    """See the help above."""
-    with user_errors(), engines(None):
-        out = Output()
-        for target in targets_of(backends):
-            fetching.fetch(target.name, target.backend, out)
-
-
-@app.command(
     name="clean",
     **with_exit_codes(
         """Remove from servers of yours what runs of memassay left there, and nothing else.
@@ -515,5 +501,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff, command_shrink):
+for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch):
     _command.register(app)

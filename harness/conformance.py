@@ -131,7 +131,8 @@ class Conformance:
             case "unsupported":
                 pytest.skip(f"unsupported: {found.reason}")
             case "known":
-                pytest.xfail("; ".join(entry.reason for entry in result.known if entry.clause == clause))
+                declared = "; ".join(entry.reason for entry in result.known if entry.clause == clause)
+                pytest.xfail(found.reason or declared)
             case "fail" | "flaky" | "error":
                 self._fail(result, found)
             case _:

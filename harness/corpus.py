@@ -23,11 +23,11 @@ from ..spec.program import CloneThread, ListClones, Program
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
 
-COMPLETIONS = 4
+COMPLETIONS = 6
 """Rounds of completing a corpus."""
 
 DRAWS, ADDED = 40, 8
-"""Programs drawn for a rare discriminator in a round, and at most kept."""
+"""Programs drawn for a rare discriminator in the first round, twice as many in each further one; at most kept."""
 
 LEAST, SHARE = 8, 0.065
 """How often a discriminator is met in a complete corpus: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
@@ -147,28 +147,38 @@ def _completed(
     """At most `room` programs to add to those that are sure, so that each discriminator is met well above what a
     verdict needs (verdicts.vacuous).
 
-    They are drawn from the scenario that meets the discriminator most often, and only those kept that do.
+    They are drawn from scenarios that meet the discriminator most often, and only those kept that do.
     """
     known = {entry.hash: entry for entry in sure}
     for number in range(COMPLETIONS):
-        rare = {fact: many for clause in select(level) for fact, many in _rare(clause, known.values(), *least)}
+        rare = {
+            fact: (clause, many) for clause in select(level) for fact, many in _rare(clause, known.values(), *least)
+        }
         if not rare:
             break
-        for fact, many in rare.items():
+        for fact, (clause, many) in rare.items():
             wanted = min(many, ADDED, len(sure) + room - len(known))
             if wanted == 0:
                 return tuple(known.values())[len(sure) :]
-            shown = Counter(entry.scenario for entry in (*drawn_, *known.values()) if fact in entry.facts)
+            # A fact that nothing shows yet is looked for where its clause is put to the test at all.
+            shown = _shown_by({fact}, drawn_, known.values()) or _shown_by({*clause.applies}, drawn_, known.values())
             if not shown:
                 continue
-            name = max(shown, key=lambda name: shown[name] / scenarios[name].share[level])
-            drawn = generate(scenarios[name].strategy, DRAWS, derive(seed_, f"{name}/{fact}/{number}"))
+            # Of few programs that show it the rate says little, so the next best scenarios have their rounds too.
+            best = sorted(shown, key=lambda name: shown[name] / scenarios[name].share[level], reverse=True)
+            name = best[number % len(best)]
+            drawn = generate(scenarios[name].strategy, DRAWS << number, derive(seed_, f"{name}/{fact}/{number}"))
             fresh = {program.hash: program for program in drawn if program.hash not in known}
             # One by one, as surveying takes long where programs are long.
             found = (Entry(program, digest, name, survey(program)) for digest, program in fresh.items())
             meeting = (entry for entry in found if fact in entry.facts)
             known |= {entry.hash: entry for entry in itertools.islice(meeting, wanted)}
     return tuple(known.values())[len(sure) :]
+
+
+def _shown_by(facts: set[str], *parts: Iterable[Entry]) -> Counter[str]:
+    """How many programs of each scenario show any of these facts."""
+    return Counter(entry.scenario for part in parts for entry in part if not facts.isdisjoint(entry.facts))
 
 
 def _rare(clause: Clause, entries: Iterable[Entry], least: int, share: float) -> Iterator[tuple[str, int]]:

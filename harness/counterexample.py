@@ -24,11 +24,15 @@ LONG = 30
 """Operations from which on a program is about so much that its finding is blamed by ablation too."""
 
 
+SHRUNK = 25
+"""Counterexamples that are rerun and shrunk, per backend, unless another number is asked for."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What is spent on making counterexamples small."""
 
-    signatures: int = 25
-    """Counterexamples that are rerun and shrunk, per backend; what lies beyond is reported as it was found."""
+    signatures: int = SHRUNK
+    """Counterexamples that are rerun and shrunk; what lies beyond is reported as it was found."""
     runs: int = MAX_RUNS
     """Runs per counterexample."""
     seconds: float = 20.0
@@ -43,9 +47,9 @@ class Sighting(msgspec.Struct):
     programs: set[str]
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Operations up to the deviation, then bytes."""
-        return self.divergence.index, len(msgspec.json.encode(self.cut))
+    def size(self) -> tuple[bool, int, int]:
+        """Whether a call crashed, which tells less than a wrong answer; operations up to the deviation; bytes."""
+        return self.divergence.crashed, self.divergence.index, len(msgspec.json.encode(self.cut))
 
     @property
     def cut(self) -> Program:
@@ -109,7 +113,7 @@ class Settler:
                     events.Notice(
                         self._name,
                         f"{len(sightings) - number + 1} more deviations are reported as found, "
-                        f"neither rerun nor made small: the limit is {self._limits.signatures}",
+                        f"neither rerun nor made small: --shrink is {self._limits.signatures}",
                     )
                 )
                 return

@@ -71,6 +71,11 @@ class _Opened:
         self._namespace = namespace
         self.clients: list[Memory | VectorIndex] = []
 
+    @property
+    def lost(self) -> bool:
+        """Whether a client says, by `lost`, that its process is gone: what came after would be put to another."""
+        return any(getattr(client, "lost", False) for client in self.clients)
+
     def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         opener = self._opener(client)
@@ -102,11 +107,14 @@ def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, T
         with time_limit(limit), Interpreter(program, namespace) as interpreter:
             for operation in program.operations:
                 outcomes.append(interpreter.step(operation))
-        return program, tuple(outcomes), False
-    except TimeOut as error:
-        timed_out, crash = True, _crash(error)
-    except Exception as error:  # noqa: BLE001 - whatever a driver raises while closing is an observation
-        crash = _crash(error)
+                if isinstance(outcomes[-1], Crashed) and namespace.lost:
+                    break
+        return msgspec.structs.replace(program, operations=program.operations[: len(outcomes)]), tuple(outcomes), False
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - what a driver raises on closing is an observation
+        interruption = _interruption(error)
+        if interruption is not None and not isinstance(interruption, TimeOut):
+            raise interruption from None
+        timed_out, crash = interruption is not None, _crash(interruption or error)
     finally:
         _close(namespace.clients, min(limit, CLOSE_LIMIT))
     done = program.operations[: len(outcomes)]
@@ -118,6 +126,13 @@ def _run(program: Program, namespace: _Opened, limit: float) -> tuple[Program, T
     else:
         stopped = (*done, Reopen())
     return msgspec.structs.replace(program, operations=stopped), (*outcomes, crash), timed_out
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """What interrupted the program, also where a client that cannot be closed because of it raised something else."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def _crash(error: BaseException) -> Crashed:

@@ -29,7 +29,7 @@ import msgspec
 from ..spec.clauses import CLAUSES, LEVELS, Level
 from ..spec.divergence import Signature
 from . import output
-from .artefact import KnownResult, Result
+from .artefact import BackendResult, Finding, KnownResult, Result
 from .exits import UsageProblem
 
 FILE = Path("memassay.toml")
@@ -199,28 +199,32 @@ def accept(result: Result, path: Path, today: date) -> int:
 
     What is there is left as it is; the reasons are the user's to fill in.
     """
-    written: list[str] = []
-    for backend in result.backends:
-        version = version_in(backend.engine)
-        for found in backend.clauses.values():
-            for finding in found.findings:
-                if finding.verdict == "known":
-                    continue
-                signature = finding.case.signature
-                pairs = {
-                    "clause": signature.clause,
-                    "signature": f"{signature.aspect} / {signature.operation}",
-                    "backend": backend.name,
-                    "versions": "" if version is None else "==" + ".".join(map(str, version)),
-                    "reason": f"accepted on {today.isoformat()}: say why",
-                    "url": "",
-                    "level": result.corpus.level,
-                }
-                lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in pairs.items() if value]
-                written.append("\n".join(["[[known]]", *lines, f"expires = {(today + ACCEPTED_FOR).isoformat()}", ""]))
+    written = [
+        entry(backend, finding, result.corpus.level, f"accepted on {today.isoformat()}: say why", today + ACCEPTED_FOR)
+        for backend in result.backends
+        for found in backend.clauses.values()
+        for finding in found.findings
+        if finding.verdict != "known"
+    ]
     if not written:
         return 0
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
     output.write(path, (before + gap + "\n".join(written)).encode())
     return len(written)
+
+
+def entry(backend: BackendResult, finding: Finding, level: Level, reason: str, expires: date) -> str:
+    """A finding as an entry of the file, for the version of the engine on which it was found."""
+    signature, version = finding.case.signature, version_in(backend.engine)
+    pairs = {
+        "clause": signature.clause,
+        "signature": f"{signature.aspect} / {signature.operation}",
+        "backend": backend.name,
+        "versions": "" if version is None else "==" + ".".join(map(str, version)),
+        "reason": reason,
+        "url": "",
+        "level": level,
+    }
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in pairs.items() if value]
+    return "\n".join(["[[known]]", *lines, f"expires = {expires.isoformat()}", ""])

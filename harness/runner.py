@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 
 import msgspec
@@ -30,6 +30,7 @@ MAX_TIME_OUTS = 3
 DIED = "the engine failed"
 FAIL_FAST = "stopped at the first failure"
 INTERRUPTED = "interrupted"
+IN_THE_WAY = "declared failures come before what would put it to the test"
 NOT_STARTED = "the engine did not start"
 
 
@@ -131,7 +132,11 @@ class _Verification:
         self._ran: list[Entry] = []
         self._derailed: set[str] = set()
         """Programs in which a call failed that should not have: what came after it put nothing to the test."""
+        self._excused: set[str] = set()
+        """Of those, the programs in which only declared failures did that."""
         self._skipped = 0
+        self._beyond: set[str] = set()
+        """Clauses that programs exercise, but none on a store that can do what this one declares."""
         self._sightings: dict[Signature, Sighting] = {}
         self._findings: Mapping[Signature, Finding] = {}
         self._known: Mapping[Signature, Known] = {}
@@ -147,7 +152,9 @@ class _Verification:
                 self._emit(events.EngineReady(self._name, engine.version, endpoint.method, endpoint.detail))
                 if endpoint.passed_over:
                     self._emit(events.Notice(self._name, f"{endpoint.method}, as {endpoint.passed_over}"))
+                self._beyond = _exercised(self._entries)
                 self._entries = surveyed(self._entries, engine.capabilities)
+                self._beyond -= _exercised(self._entries)
                 names = {self._name, self._backend.name}
                 self._known = {k.full: k for k in self._plan.known if k.about(names, engine.version)}
                 self._on(engine)
@@ -214,8 +221,11 @@ class _Verification:
             except EngineFailed as error:
                 raise EngineFailed(f"{error}; program {entry.hash} was to be next") from error
             self._ran.append(entry)
-            if any(divergence.aspect in ("error", TIME_OUT) for divergence in execution.divergences):
+            derailing = [found for found in execution.divergences if found.aspect in ("error", TIME_OUT)]
+            if derailing:
                 self._derailed.add(entry.hash)
+                if all(found.signature in self._known for found in derailing):
+                    self._excused.add(entry.hash)
             for signature in note(self._sightings, entry.hash, execution, self._plan.reported()):
                 self._emit(events.SignatureFound(self._name, signature))
             inflight.check(engine, execution, entry.hash)
@@ -265,8 +275,24 @@ class _Verification:
         not_run = "" if complete else self.stopped
         if clause.id not in {selected.id for selected in self._plan.selected()}:
             not_run = _unselected(self._plan, clause)
-        counts = verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in self._derailed))
-        return verdicts.of_clause(clause, counts, findings, engine.capabilities, not_run=not_run)
+        beyond = clause.id in self._beyond
+        found = verdicts.of_clause(
+            clause, self._tally(clause, self._derailed), findings, engine.capabilities, not_run=not_run, beyond=beyond
+        )
+        excused = self._tally(clause, self._derailed - self._excused)
+        if found.verdict == "vacuous" and self._excused and not verdicts.vacuous(excused):
+            return msgspec.structs.replace(found, verdict="known", reason=IN_THE_WAY)
+        return found
+
+    def _tally(self, clause: Clause, without: Set[str]) -> verdicts.Tally:
+        """How often the programs that ran put the clause to the test; those of the hashes given do not count."""
+        return verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in without))
+
+
+def _exercised(entries: Sequence[Entry]) -> set[str]:
+    """The clauses that a program exercises."""
+    facts = frozenset[str]().union(*(entry.facts for entry in entries))
+    return {clause.id for clause in CLAUSES.values() if not facts.isdisjoint(clause.applies)}
 
 
 def _none_run(plan: Plan, reason: str) -> dict[str, ClauseResult]:

@@ -67,8 +67,12 @@ def of_clause(
     capabilities: Capabilities,
     *,
     not_run: str = "",
+    beyond: bool = False,
 ) -> ClauseResult:
-    """The verdict on a clause; `not_run` says why its programs did not all run."""
+    """The verdict on a clause.
+
+    not_run: why its programs did not all run. beyond: programs exercise it, but none with these capabilities.
+    """
 
     def result(verdict: Verdict, reason: str = "") -> ClauseResult:
         return ClauseResult(
@@ -89,6 +93,8 @@ def of_clause(
         return result("not-run", not_run)
     if not capabilities.storage and clause.requires is None and not counts.applicable:
         return result("unsupported", "needs the capability storage")
+    if beyond:
+        return result("unsupported", "no program exercises it with the capabilities declared")
     reason = vacuous(counts)
     return result("vacuous", reason) if reason else result("pass")
 

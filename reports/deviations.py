@@ -11,31 +11,31 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..harness.artefact import Case, Result, decode_result
+from ..harness.artefact import Case, Finding, Result, decode_result
 from ..spec.clauses import CLAUSES
-from .findings import evidence, program
+from .findings import evidence, program, replay
 
-Found = dict[tuple[str, str], list[tuple[str, Case]]]
-"""By clause and aspect: the stores, each with a case."""
+Found = dict[tuple[str, str], list[tuple[str, Finding]]]
+"""By clause and aspect: the stores, each with a finding."""
 
 
-def page(results: Sequence[Result]) -> str:
-    """The page. The same results give the same text."""
+def page(results: Sequence[Result], cases: str = ".memassay/cases") -> str:
+    """The page; cases: the folder of the case files. The same results give the same text."""
     lacking, deviating = _sorted(results)
     lines = ["# Deviations", "", *_stores(results), "", f"{len(deviating)} deviations, by clause and aspect.", ""]
     for clause in CLAUSES.values():
-        of_clause = {key: cases for key, cases in deviating.items() if key[0] == clause.id}
+        of_clause = {key: found for key, found in deviating.items() if key[0] == clause.id}
         if not of_clause:
             continue
         lines += [f"## {clause.id} {clause.title}", "", clause.statement, ""]
-        for (_, aspect), cases in of_clause.items():
-            lines += [*_deviation(aspect, cases), ""]
+        for (_, aspect), found in of_clause.items():
+            lines += [*_deviation(aspect, found, cases), ""]
     if lacking:
         lines += ["## Not supported", "", "| store | call | where a clause asks for it |", "| --- | --- | --- |"]
         lines += sorted(
-            f"| {store} | {case.signature.operation} | {clause} |"
-            for (clause, _), cases in lacking.items()
-            for store, case in cases
+            f"| {store} | {finding.case.signature.operation} | {clause} |"
+            for (clause, _), found in lacking.items()
+            for store, finding in found
         )
         lines.append("")
     return "\n".join(lines)
@@ -51,7 +51,7 @@ def _sorted(results: Iterable[Result]) -> tuple[Found, Found]:
                 for finding in found.findings:
                     case = finding.case
                     kind = lacking if _unsupported(case) else deviating
-                    kind.setdefault((case.signature.clause, case.signature.aspect), []).append((backend.name, case))
+                    kind.setdefault((case.signature.clause, case.signature.aspect), []).append((backend.name, finding))
     return lacking, deviating
 
 
@@ -76,16 +76,20 @@ def _stores(results: Iterable[Result]) -> Iterator[str]:
             yield f"| {backend.name} | {backend.engine} | {run} | {counts} | {len(keys)} |"
 
 
-def _deviation(aspect: str, cases: Sequence[tuple[str, Case]]) -> Iterator[str]:
-    store, case = min(cases, key=lambda each: (not each[1].minimal, len(each[1].program.operations), each[0]))
-    operations = ", ".join(sorted({found.signature.operation for _, found in cases}))
+def _deviation(aspect: str, found: Sequence[tuple[str, Finding]], cases: str) -> Iterator[str]:
+    store, finding = min(
+        found, key=lambda each: (not each[1].case.minimal, len(each[1].case.program.operations), each[0])
+    )
+    operations = ", ".join(sorted({each.case.signature.operation for _, each in found}))
     yield f"### {aspect}: {operations}"
     yield ""
-    yield "On " + ", ".join(dict.fromkeys(name for name, _ in cases)) + f". A program, on {store}:"
+    yield "On " + ", ".join(dict.fromkeys(name for name, _ in found)) + f". A program, on {store}:"
     yield ""
     yield "```text"
-    yield from program(case)
-    yield from evidence(case)
+    yield from program(finding.case)
+    yield from evidence(finding.case)
+    if command := replay(finding, cases):
+        yield f"replay: {command}"
     yield "```"
 
 

@@ -556,14 +556,13 @@ class Model:
 
     def _wrong_recall(self, thread_id: str, **options: Unpack[RecallOptions]) -> Iterator[Callable[[], object]]:
         """What is wrong with one argument alone, where others are wrong too."""
-        for name in ("include", "filter", "order_by", "thread_config"):
-            if name in options:
-                alone: Any = {name: options[name]}
-                yield lambda alone=alone: parse_recall("t", self.options, **alone)
-        page: Any = {name: options[name] for name in ("page", "per_page") if name in options}
-        yield lambda: parse_recall(thread_id, self.options, **page)
+        given: dict[str, Any] = {**options}
+        for together in (("include",), ("filter",), ("order_by",), ("thread_config",), ("page", "per_page")):
+            alone = {name: given[name] for name in together if name in given}
+            yield lambda alone=alone: parse_recall("t", self.options, **alone)
+        yield lambda: parse_recall(thread_id, self.options)
         if options.get("vector_search_string") is not None:
-            asked: Any = {**options, "page": 0, "per_page": None, "include": None, "filter": None, "order_by": None}
+            asked = given | {"page": 0, "per_page": None, "include": None, "filter": None, "order_by": None}
             yield lambda: parse_recall("t", self.options, **asked).search and self._embedder()
         yield lambda: self.own(parse_recall(thread_id, self.options, resource_id=options.get("resource_id")))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -216,7 +216,8 @@ def _parse_query(
 
 
 def _wrong_rows(vectors: Any, index: NewIndex | None) -> Iterator[Callable[[], object]]:
-    for row in vectors if isinstance(vectors, list | tuple) else ():
+    rows = cast("Sequence[object]", vectors) if isinstance(vectors, list | tuple) else ()
+    for row in rows:
         if isinstance(row, NewVector):
             yield from _wrong_row(row.id, row.vector, row.metadata, index)
 

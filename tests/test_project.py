@@ -36,7 +36,7 @@ ARROWS = {
 
 COMPOSITION = {
     f"harness.{name}": {"reports"}
-    for name in ("cli", "command_mutants", "command_diff", "command_shrink", "conformance")
+    for name in ("cli", "command_mutants", "command_diff", "command_shrink", "conformance", "publish")
 }
 """Modules that put components together, and what else they may import."""
 

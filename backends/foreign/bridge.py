@@ -37,7 +37,7 @@ from ...spec.types import (
 from ..provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
 from ..registry import UnknownBackend
 from . import wire
-from .process import AdapterFailed, AdapterGarbled, Process
+from .process import AdapterGarbled, Process
 
 PROTOCOL = 1
 """The version of the protocol that is spoken here."""
@@ -77,19 +77,18 @@ class Bridge:
         """For clients: no number twice, whatever process they are in."""
         self._environment = environment
         self._process: Process | None = None
-        self._url = ""
 
-    def process(self) -> Process:
-        """The running process, which has introduced itself. Raises EngineUnavailable."""
+    def process(self, url: str) -> Process:
+        """The running process, which has introduced itself at the URL. Raises EngineUnavailable."""
         if self._process is None or not self._process.alive:
-            self.hello(self._url)
+            self.hello(url)
         return self._running()
 
     def _running(self) -> Process:
         if self._process is not None and not self._process.alive:
             self.stop()
         if self._process is None:
-            self._process = Process(self.command, self._environment)
+            self._process = Process(self.name, self.command, self._environment)
             atexit.register(self.stop)
         return self._process
 
@@ -102,7 +101,6 @@ class Bridge:
 
     def hello(self, url: str) -> _Hello:
         """The adapter's introduction. Raises EngineUnavailable for one that does not fit."""
-        self._url = url
         given = self._running().call("hello", {"args": {"protocol": PROTOCOL, "url": url}}, self.hello_seconds)
         spoken: Any = cast("dict[str, Any]", given).get("protocol") if isinstance(given, dict) else None
         if spoken != PROTOCOL:
@@ -158,7 +156,7 @@ class BridgeBackend:
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
-        process = self.bridge.process()
+        process = self.bridge.process(url)
         process.call("drop_namespace", {"args": {"url": url, "namespace": namespace}}, self.bridge.call_seconds)
 
 
@@ -210,22 +208,22 @@ class _Client:
         self._bridge = bridge
         self._runtime = runtime
         self._number = next(bridge.numbers)
-        self._process = bridge.process()
+        self._process = bridge.process(given["url"])
         self._closed = False
         self._send(opening, given)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the process that held the client is gone; another would answer for it with what it does not know."""
+        return not self._process.alive
+
     def _send(self, name: str, given: Mapping[str, Any]) -> Any:
+        message = {"client": self._number, "now": self._runtime.clock().isoformat(), "args": given}
+        found = self._process.call(name, message, self._bridge.call_seconds, self._answer)
         try:
-            message = {"client": self._number, "now": self._runtime.clock().isoformat(), "args": given}
-            found = self._process.call(name, message, self._bridge.call_seconds, self._answer)
-            try:
-                return wire.RESULTS.get(name, _same)(wire.decode(found))
-            except (wire.Unreadable, TypeError, ValueError, AttributeError) as error:
-                raise AdapterGarbled(f"the result of {name} is none: {error}") from None
-        except AdapterFailed as error:
-            # It is reported here: that the client cannot be closed either is no news.
-            self._closed = not isinstance(error, AdapterGarbled) or not self._process.alive
-            raise
+            return wire.RESULTS.get(name, _same)(wire.decode(found))
+        except (wire.Unreadable, TypeError, ValueError, AttributeError) as error:
+            raise AdapterGarbled(f"the result of {name} is none: {error}") from None
 
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if self._closed:
@@ -246,7 +244,8 @@ class _Client:
         """See protocols.Memory."""
         if not self._closed:
             self._closed = True
-            self._send("close", {})
+            if not self.lost:  # The call that found it so has told; what interrupts a call ends the process, too.
+                self._send("close", {})
 
 
 def _same(value: Any) -> Any:

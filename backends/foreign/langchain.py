@@ -1,7 +1,6 @@
 """LangChain's VectorStore as vector indices: `langchain:module:factory`, where factory(Settings) returns the store.
 
-The stores named here are those that `pip install memassay[foreign]` brings: `langchain:inmemory`, `langchain:faiss`,
-`langchain:chroma`, `langchain:pgvector`.
+`langchain:NAME` is one of langchain_stores, which `pip install memassay[foreign]` brings.
 """
 
 # The packages are in no environment in which types are checked.
@@ -10,18 +9,17 @@ The stores named here are those that `pip install memassay[foreign]` brings: `la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
-import msgspec
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ...spec.errors import Unsupported
 from ...spec.index_requests import NewIndex
-from .texts import IN_MEMORY, Opener, Stored, TextBackend, from_either, vector_of
+from .texts import Opener, Stored, TextBackend, from_either, vector_of
 
 
 class JsonEmbeddings(Embeddings):
@@ -47,48 +45,6 @@ class Settings:
     url: str
 
 
-class Documents:
-    """A VectorStore as texts.Collection.
-
-    score: turns its number into one that is larger when closer. filters: it takes filters that are data.
-    """
-
-    def __init__(self, store: VectorStore, score: Callable[[float], float], *, filters: bool = True) -> None:
-        self._store = store
-        self._score = score
-        self._filters = filters
-
-    def put(self, items: Sequence[Stored]) -> Sequence[str]:
-        """See texts.Collection."""
-        documents = [Document(id=item.id, page_content=item.text, metadata=item.metadata) for item in items]
-        return self._store.add_documents(documents, ids=[item.id for item in items])
-
-    def get(self, ids: Sequence[str]) -> Iterable[Stored]:
-        """See texts.Collection."""
-        return [_stored(document) for document in self._store.get_by_ids(ids)]
-
-    def delete(self, ids: Sequence[str]) -> Any:
-        """See texts.Collection."""
-        return self._store.delete(list(ids))
-
-    def query(self, text: str, top_k: int, filter: Mapping[str, Any] | None) -> Iterable[tuple[Stored, float]]:
-        """See texts.Collection."""
-        if filter is not None and not self._filters:
-            raise Unsupported("a filter that is no function")
-        narrowed: dict[str, Any] = {} if filter is None else {"filter": filter}
-        found = self._store.similarity_search_with_score(text, k=top_k, **narrowed)
-        return [(_stored(document), self._score(float(number))) for document, number in found]
-
-    def drop(self) -> None:
-        """See texts.Collection."""
-        if hasattr(self._store, "delete_collection"):
-            self._store.delete_collection()  # pyright: ignore
-
-
-def _stored(document: Document) -> Stored:
-    return Stored(document.id or "", document.page_content, document.metadata)
-
-
 def as_it_is(metric: str) -> Callable[[float], float]:
     """The number is a similarity."""
     return lambda number: number
@@ -101,118 +57,88 @@ def from_distance(metric: str) -> Callable[[float], float]:
     return (lambda number: 1 - number) if metric == "cosine" else (lambda number: -number)
 
 
-def _opener(name: str, packages: Sequence[str], factory: Callable[[Settings], VectorStore], **more: Any) -> Opener:
-    score = more.pop("score", as_it_is)
-    filters = more.pop("filters", True)
+def nothing(metric: str) -> Mapping[str, Any]:
+    """No further arguments."""
+    return {}
+
+
+def dropped(store: Any) -> None:
+    """Remove the collection, where the class has a method for that; what lives in the object goes with it."""
+    if hasattr(store, "delete_collection"):
+        store.delete_collection()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a class of stores is made, and what the interface of VectorStore leaves to each.
+
+    score: by metric, turns the store's number into one that is larger when closer.
+    filters: it takes a filter of fields and values, not a function or a query of its engine.
+    adding: by metric, further arguments of add_documents. searching: further arguments of the search.
+    read: reads by id, where the class has no get_by_ids, with the store's own client.
+    drop: removes all there is.
+    """
+
+    make: Callable[[Settings], VectorStore]
+    score: Callable[[str], Callable[[float], float]] = as_it_is
+    filters: bool = True
+    adding: Callable[[str], Mapping[str, Any]] = nothing
+    searching: Mapping[str, Any] = field(default_factory=dict)
+    read: Callable[[Any, Sequence[str]], Iterable[Document]] = lambda store, ids: store.get_by_ids(ids)
+    drop: Callable[[Any], None] = dropped
+
+
+class Documents:
+    """A VectorStore as texts.Collection."""
+
+    def __init__(self, kind: Kind, settings: Settings) -> None:
+        self._kind = kind
+        self._store = kind.make(settings)
+        self._score = kind.score(settings.metric)
+        self._adding = kind.adding(settings.metric)
+
+    def put(self, items: Sequence[Stored]) -> Sequence[str]:
+        """See texts.Collection."""
+        documents = [Document(id=item.id, page_content=item.text, metadata=item.metadata) for item in items]
+        return self._store.add_documents(documents, ids=[item.id for item in items], **self._adding)
+
+    def get(self, ids: Sequence[str]) -> Iterable[Stored]:
+        """See texts.Collection."""
+        return [_stored(document) for document in self._kind.read(self._store, ids)]
+
+    def delete(self, ids: Sequence[str]) -> Any:
+        """See texts.Collection."""
+        return self._store.delete(list(ids))
+
+    def query(self, text: str, top_k: int, filter: Mapping[str, Any] | None) -> Iterable[tuple[Stored, float]]:
+        """See texts.Collection."""
+        if filter is not None and not self._kind.filters:
+            raise Unsupported("a filter of fields and values")
+        narrowed: dict[str, Any] = {} if filter is None else {"filter": filter}
+        found = self._store.similarity_search_with_score(text, k=top_k, **narrowed, **self._kind.searching)
+        return [(_stored(document), self._score(float(number))) for document, number in found]
+
+    def drop(self) -> None:
+        """See texts.Collection."""
+        self._kind.drop(self._store)
+
+
+def _stored(document: Document) -> Stored:
+    return Stored(document.id or "", document.page_content, document.metadata)
+
+
+def opener(name: str, packages: Sequence[str], kind: Kind, **more: Any) -> Opener:
+    """How the collections of a class of stores are opened; more: as in Opener."""
 
     def open_collection(collection: str, index: NewIndex, url: str) -> Documents:
-        settings = Settings(JsonEmbeddings(), collection, index.dimension, index.metric, url)
-        return Documents(factory(settings), score(index.metric), filters=filters)
+        return Documents(kind, Settings(JsonEmbeddings(), collection, index.dimension, index.metric, url))
 
     told = ", ".join(f"{package} {version(package)}" for package in packages)
     return Opener(name=name, version=told, open=open_collection, **more)
 
 
-def inmemory() -> Opener:
-    """InMemoryVectorStore of langchain-core: cosine similarity; filters are functions there."""
-    from langchain_core.vectorstores import InMemoryVectorStore
-
-    capabilities = msgspec.structs.replace(IN_MEMORY, metrics=("cosine",))
-    return _opener(
-        "inmemory",
-        ["langchain-core"],
-        lambda settings: InMemoryVectorStore(settings.embeddings),
-        filters=False,
-        capabilities=capabilities,
-    )
-
-
-def faiss() -> Opener:
-    """FAISS of langchain-community: the number is documented as the L2 distance, or is the product."""
-    import faiss as library
-    from langchain_community.docstore.in_memory import InMemoryDocstore
-    from langchain_community.vectorstores import FAISS
-    from langchain_community.vectorstores.utils import DistanceStrategy
-
-    def make(settings: Settings) -> VectorStore:
-        euclidean = settings.metric == "euclidean"
-        flat = library.IndexFlatL2 if euclidean else library.IndexFlatIP
-        return FAISS(
-            embedding_function=settings.embeddings,
-            index=flat(settings.dimension),
-            docstore=InMemoryDocstore(),
-            index_to_docstore_id={},
-            distance_strategy=DistanceStrategy.EUCLIDEAN_DISTANCE if euclidean else DistanceStrategy.MAX_INNER_PRODUCT,
-        )
-
-    return _opener(
-        "faiss",
-        ["langchain-community", "faiss-cpu"],
-        make,
-        score=lambda metric: from_distance(metric) if metric == "euclidean" else as_it_is(metric),
-        capabilities=msgspec.structs.replace(IN_MEMORY, metrics=("euclidean", "dotproduct")),
-    )
-
-
-def chroma() -> Opener:
-    """Chroma of langchain-chroma, in memory: hnsw; the number is a distance."""
-    import chromadb
-    from langchain_chroma import Chroma
-
-    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
-
-    def make(settings: Settings) -> VectorStore:
-        space = {"cosine": "cosine", "euclidean": "l2", "dotproduct": "ip"}[settings.metric]
-        return Chroma(
-            collection_name=settings.name,
-            embedding_function=settings.embeddings,
-            client=client,
-            collection_configuration={"hnsw": {"space": space}},
-        )
-
-    return _opener(
-        "chroma",
-        ["langchain-chroma", "chromadb"],
-        make,
-        score=from_distance,
-        capabilities=msgspec.structs.replace(IN_MEMORY, index_types=("hnsw",)),
-    )
-
-
-def pgvector() -> Opener:
-    """PGVector of langchain-postgres: an exact scan in PostgreSQL; the number is a distance."""
-    from langchain_postgres import PGVector
-    from langchain_postgres.vectorstores import DistanceStrategy
-
-    from ..provision.postgres import WITHOUT_CONTAINERS
-
-    strategies = {
-        "cosine": DistanceStrategy.COSINE,
-        "euclidean": DistanceStrategy.EUCLIDEAN,
-        "dotproduct": DistanceStrategy.MAX_INNER_PRODUCT,
-    }
-
-    def make(settings: Settings) -> VectorStore:
-        return PGVector(
-            embeddings=settings.embeddings,
-            collection_name=settings.name,
-            connection=settings.url.replace("postgresql://", "postgresql+psycopg://", 1),
-            distance_strategy=strategies[settings.metric],
-            use_jsonb=True,
-        )
-
-    return _opener(
-        "pgvector",
-        ["langchain-postgres"],
-        make,
-        score=from_distance,
-        provisioners=WITHOUT_CONTAINERS,
-    )
-
-
-OWN = {"inmemory": inmemory, "faiss": faiss, "chroma": chroma, "pgvector": pgvector}
-
-
 def from_factory(name: str, rest: str) -> TextBackend:
     """The backend `langchain:NAME` or `langchain:module:factory`. Raises UnknownBackend."""
-    return from_either(name, rest, OWN, lambda factory: _opener(rest, ["langchain-core"], factory))
+    from .langchain_stores import OWN
+
+    return from_either(name, rest, OWN, lambda factory: opener(rest, ["langchain-core"], Kind(factory)))

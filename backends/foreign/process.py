@@ -55,8 +55,9 @@ class AdapterRaised(Exception):
 class Process:
     """One running adapter. Thread-safe. It is killed by whatever leaves its state unknown."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        self._shown = " ".join(command)
+    def __init__(self, shown: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """`shown` is what messages call it."""
+        self._shown = shown
         try:
             self._process = subprocess.Popen(
                 command,
@@ -68,7 +69,7 @@ class Process:
                 env=None if environment is None else {**os.environ, **environment},
             )
         except OSError as error:
-            raise AdapterDied(f"`{self._shown}` cannot be started: {error.strerror}") from None
+            raise AdapterDied(f"`{' '.join(command)}` cannot be started: {error.strerror}") from None
         self._input, self._output = cast(Any, self._process.stdin), cast(Any, self._process.stdout)
         os.set_blocking(self._input.fileno(), False)
         self._lock = threading.Lock()

@@ -159,7 +159,7 @@ class TextIndex:
     def describe_index(self, name: str) -> IndexDescription:
         """See protocols.VectorIndex."""
         index = self._find(name)
-        count = len(list(index.collection.get([*index.ids]))) if index.ids else 0
+        count = len(_named(lambda: list(index.collection.get([*index.ids])))) if index.ids else 0
         return IndexDescription(name, index.made.dimension, index.made.metric, index.made.config, count)
 
     def list_indexes(self) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ class TextIndex:
         """See protocols.VectorIndex."""
         index = self._find(name)
         # Some refuse to look for nothing; every observation would end there.
-        found = {item.id: item for item in index.collection.get(ids)} if ids else {}
+        found = {item.id: item for item in _named(lambda: list(index.collection.get(ids)))} if ids else {}
         return tuple(
             VectorRow(id, tuple(np.array(vector_of(found[id].text), np.float32).tolist()), found[id].metadata)
             for id in dict.fromkeys(ids)

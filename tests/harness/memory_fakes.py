@@ -60,6 +60,15 @@ class Correct:
         """What closing a client does."""
 
 
+class Cloning(Correct):
+    """Clones, and embeds nothing."""
+
+    name = "cloning"
+
+    def capabilities(self, url: str) -> Capabilities:
+        return Capabilities(other_processes=False, clone=True)
+
+
 class Store(Model):
     """The model, but for what its backend does at pages of one row and at the close."""
 
@@ -171,6 +180,24 @@ class Interrupting(Correct):
 
     def page_of_one(self, recall: Recall) -> RecallResult:
         raise KeyboardInterrupt
+
+
+class HangingUnclosable(Hanging):
+    """Pages of one row never come, and closing a client raises."""
+
+    name = "hanging_unclosable"
+
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
+
+
+class InterruptingUnclosable(Interrupting):
+    """Pages of one row are where the user presses Ctrl-C, and closing a client raises."""
+
+    name = "interrupting_unclosable"
+
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
 
 
 class Waiting(Correct):

@@ -79,6 +79,7 @@ MISTAKES = {
     "a file that cannot be written": (["verify", "reference", "--json", "no/such/folder.json"], "cannot be written"),
     "a folder that is a file": (["verify", "reference", "--cases", "taken.py/cases"], "choose another folder"),
     "a seed that no file can hold": (["verify", "reference", "--seed", str(2**53)], "at most"),
+    "fewer than none made small": (["verify", "reference", "--shrink", "-1"], "--shrink is -1"),
     "too many programs": (["verify", "reference", "--examples", "100001"], "at most 100000"),
     "too long a budget": (["verify", "reference", "--budget", "25h"], "at most 24h"),
     "a url for what is not verified": (["verify", "reference", "--url", "libsql=x://y"], "it uses reference"),

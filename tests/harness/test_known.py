@@ -13,10 +13,10 @@ from memassay.harness.artefact import KnownResult
 from memassay.harness.corpus import CASE, Corpus, build, with_cases
 from memassay.harness.exits import Exit, UsageProblem
 from memassay.harness.known import Known
-from memassay.harness.runner import Plan, Target, verify
+from memassay.harness.runner import IN_THE_WAY, Plan, Target, verify
 from memassay.spec.clauses import CLAUSES
 from memassay.spec.strategies import SCENARIOS
-from memory_fakes import Correct, Miscounting
+from memory_fakes import Correct, Crashing, Miscounting
 
 LATER, BEFORE, TODAY = date(2030, 1, 1), date(2020, 1, 1), date(2025, 1, 1)
 DECLARED = """
@@ -250,3 +250,18 @@ def test_a_known_result_says_what_was_declared(hold: Hold) -> None:
         status="met",
         programs=6,
     )
+
+
+def test_a_clause_tested_only_after_declared_failures_is_known(hold: Hold, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of one crash: what else these programs ask comes to nothing. Any program that asks is enough here."""
+    monkeypatch.setattr(verdicts, "LEAST_MET", 0)
+    monkeypatch.setattr(verdicts, "LEAST_SHARE", 0)
+    programs = [page(1, i) for i in range(6)]
+    undeclared = hold(Crashing(), programs)
+    (found,) = [each for clause in undeclared.backends[0].clauses.values() for each in clause.findings]
+    signature = found.case.signature
+    declared = entry(clause=signature.clause, signature=f"{signature.aspect} / {signature.operation}", level="core")
+    result = hold(Crashing(), programs, known=[declared], today=TODAY)
+    kept = {name: clause for name, clause in result.backends[0].clauses.items() if clause.reason == IN_THE_WAY}
+    assert {undeclared.backends[0].clauses[name].verdict for name in kept} == {"vacuous"}
+    assert {clause.verdict for clause in kept.values()} == {"known"}

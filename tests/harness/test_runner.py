@@ -13,7 +13,16 @@ from memassay.harness.artefact import BackendResult, Finding, Result, encode
 from memassay.harness.counterexample import Limits
 from memassay.harness.exits import Exit
 from memassay.harness.runner import Target
-from memassay.spec.program import CreateThread, Observe, Program, Recall, Together, UpdateThread
+from memassay.spec.program import (
+    CloneThread,
+    CreateThread,
+    Observe,
+    Program,
+    Recall,
+    SaveMessages,
+    Together,
+    UpdateThread,
+)
 
 PROGRAMS = [page(1), page(2), page(3)]
 
@@ -148,6 +157,11 @@ def test_a_client_that_hangs_on_close_is_a_time_out(hold: Hold) -> None:
     assert finding.case.signature.aspect == "time-out"
 
 
+def test_a_client_that_cannot_be_closed_hides_no_time_out(hold: Hold) -> None:
+    found = findings(hold(fakes.HangingUnclosable(), [page(1)], time_limit=0.2))
+    assert "time-out" in [finding.case.signature.aspect for finding in found]
+
+
 # Engines
 
 
@@ -228,6 +242,10 @@ def test_a_namespace_that_cannot_be_emptied_stops_the_run(hold: Hold) -> None:
 
 def test_an_interrupted_run_is_marked(hold: Hold) -> None:
     assert hold(fakes.Interrupting(), PROGRAMS).interrupted
+
+
+def test_a_client_that_cannot_be_closed_hides_no_interrupt(hold: Hold) -> None:
+    assert hold(fakes.InterruptingUnclosable(), PROGRAMS).interrupted
 
 
 def test_an_interrupted_run_has_its_exit_code(hold: Hold) -> None:
@@ -367,3 +385,19 @@ def test_a_store_that_exits_is_an_error(hold: Hold) -> None:
 @pytest.mark.parametrize("value", [None, {"messages": []}, iter(())], ids=["None", "dict", "iterator"])
 def test_what_is_no_result_fails(hold: Hold, value: object) -> None:
     assert [finding.verdict for finding in findings(hold(fakes.Odd(value), PROGRAMS))] == ["fail"]
+
+
+def test_a_clause_beyond_what_a_store_declares_is_unsupported(hold: Hold) -> None:
+    """Copies of embeddings, on a store that clones and embeds nothing."""
+    program = Program(
+        (
+            CreateThread(id="t1", resource_id="r1"),
+            SaveMessages(messages=[{"id": "m", "thread_id": "t1", "content": "x"}]),
+            CloneThread(source_thread_id="t1", new_thread_id="t2"),
+            Observe(),
+        ),
+        embedder=2,
+        options={"semantic_recall": True},
+    )
+    found = only(hold(fakes.Cloning(), [program])).clauses["CLN-3"]
+    assert (found.verdict, found.reason) == ("unsupported", "no program exercises it with the capabilities declared")

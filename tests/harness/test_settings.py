@@ -122,6 +122,14 @@ def test_fetching_where_nothing_is_to_fetch_is_a_usage_error(memassay: Cli) -> N
     )
 
 
+def test_packages_of_a_family_are_fetched_by_its_name(memassay: Cli, tmp_path: Path) -> None:
+    """Where there is no Node; what is to be fetched is told before anything is done."""
+    done = memassay("fetch", "mastra", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 3
+    assert "mastra: the packages of package.json, about 290 MB" in done.stdout
+    assert "there is no Node (install Node 20 or newer" in done.stderr
+
+
 def test_cleaning_without_a_url_is_a_usage_error(memassay: Cli) -> None:
     done = memassay("clean")
     assert (done.returncode, "there is no --url" in done.stderr) == (2, True)

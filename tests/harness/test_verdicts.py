@@ -91,6 +91,12 @@ def test_what_no_program_asks_of_an_index_alone_is_unsupported() -> None:
     assert verdicts.of_clause(of_messages, counts(3, 0), [], index).verdict == "vacuous"
 
 
+def test_what_no_program_asks_of_such_a_store_is_unsupported() -> None:
+    judged = verdicts.of_clause(CLAUSE, counts(0, 0), [], ABLE, beyond=True)
+    assert (judged.verdict, judged.reason) == ("unsupported", "no program exercises it with the capabilities declared")
+    assert verdicts.of_clause(CLAUSE, counts(1, 0), [finding("fail")], ABLE, beyond=True).verdict == "fail"
+
+
 def test_not_run_says_why() -> None:
     judged = verdicts.of_clause(CLAUSE, counts(100, 50), [], ABLE, not_run="interrupted")
     assert (judged.verdict, judged.reason) == ("not-run", "interrupted")

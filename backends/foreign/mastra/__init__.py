@@ -2,7 +2,7 @@
 
 `mastra-libsql` sends messages through Memory of @mastra/memory, `mastra-libsql-storage` through the storage class
 below it; vector indices are the vector class's own in both. The packages are pinned (package.json,
-package-lock.json) and are installed by `python -m memassay.backends.foreign.mastra`, never during a run.
+package-lock.json) and are installed by `memassay fetch mastra`, never during a run.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from ...provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
-from ...registry import UnknownBackend, find
+from ...provision import Endpoint, Provisioner, Provisioners
 from ..bridge import Bridge, BridgeBackend, Spawned
-from .packages import folder, missing, node
+from .packages import Packages, folder, missing, node
 
 HERE = Path(__file__).parent
+
+CALL_SECONDS = 20.0
+"""Seconds that a call may take. Memory's time grows with the square of a call's messages, over a minute for 10,000,
+and several programs have as many; other calls take milliseconds."""
 
 
 class MastraBackend(BridgeBackend):
@@ -27,12 +30,12 @@ class MastraBackend(BridgeBackend):
     def __init__(self, engine: str, layer: str, engines: Provisioners | None = None) -> None:
         name = f"mastra-{engine}" if layer == "memory" else f"mastra-{engine}-{layer}"
         command = [node() or "node", str(HERE / "adapter.mjs"), engine, layer, str(folder())]
-        bridge = Bridge(name, command, environment={"MASTRA_TELEMETRY_DISABLED": "1"})
+        bridge = Bridge(name, command, environment={"MASTRA_TELEMETRY_DISABLED": "1"}, call_seconds=CALL_SECONDS)
         super().__init__(bridge, _provisioners(bridge, engines or {"process": _Files()}))
 
     def reset_namespace(self, url: str, namespace: str) -> None:
         """Empty the namespace; its tables stay."""
-        process = self.bridge.process()
+        process = self.bridge.process(url)
         process.call("reset_namespace", {"args": {"url": url, "namespace": namespace}}, self.bridge.call_seconds)
 
 
@@ -53,23 +56,8 @@ class _Files:
             shutil.rmtree(root, ignore_errors=True)
 
 
-class _Given:
-    """A server of the user's."""
-
-    def missing(self) -> str | None:
-        """See provision.Provisioner."""
-        return None
-
-    @contextmanager
-    def start(self, url: str | None) -> Generator[Endpoint]:
-        """See provision.Provisioner."""
-        if url is None:
-            raise EngineUnavailable("no url was given", hint="give one with --url")
-        yield Endpoint(url, "url", "given by URL")
-
-
-class _Installed(Spawned):
-    """As Spawned, where Node and the packages are here."""
+class _Installed(Spawned, Packages):
+    """As Spawned, where Node and the packages are here; they are fetched before."""
 
     def missing(self) -> str | None:
         """See provision.Provisioner."""
@@ -117,23 +105,19 @@ def duckdb() -> MastraBackend:
 
 def elasticsearch() -> MastraBackend:
     """ElasticSearchVector."""
-    return MastraBackend("elasticsearch", "memory", _server("elasticsearch"))
+    from ...provision.elasticsearch import PROVISIONERS
+
+    return MastraBackend("elasticsearch", "memory", PROVISIONERS)
 
 
 def opensearch() -> MastraBackend:
     """OpenSearchVector."""
-    return MastraBackend("opensearch", "memory", _server("opensearch"))
+    from ...provision.opensearch import PROVISIONERS
+
+    return MastraBackend("opensearch", "memory", PROVISIONERS)
 
 
 def _postgres() -> Provisioners:
     from ...provision.postgres import WITHOUT_CONTAINERS
 
     return WITHOUT_CONTAINERS
-
-
-def _server(engine: str) -> Provisioners:
-    """The ways to have a search engine that memassay's own backend of it has; a URL alone where that is not here."""
-    with suppress(UnknownBackend):
-        own: Provisioners = getattr(find(engine), "provisioners", {})
-        return own
-    return {"url": _Given()}

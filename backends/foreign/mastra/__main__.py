@@ -1,20 +1,21 @@
-"""`python -m memassay.backends.foreign.mastra`: installs the pinned packages of Mastra into the user's cache."""
+"""`python -m memassay.backends.foreign.mastra` does what `memassay fetch mastra` does."""
 
 from __future__ import annotations
 
 import sys
 
-from .packages import InstallFailed, folder, install
+from ...provision import EngineUnavailable
+from .packages import Packages, install
 
 
 def main() -> int:
-    """Install; the exit code."""
-    sys.stderr.write(f"installing Mastra's packages (about 290 MB) into {folder()}\n")
+    """Install the pinned packages of Mastra into the user's cache; the exit code."""
+    sys.stderr.write(f"mastra: {Packages().offer}\n")
     try:
-        sys.stderr.write(f"installed: {install()}\n")
-    except InstallFailed as error:
+        sys.stderr.write(f"mastra: in {install()}\n")
+    except EngineUnavailable as error:
         sys.stderr.write(f"memassay: {error}\n")
-        return 1
+        return 3
     return 0
 
 

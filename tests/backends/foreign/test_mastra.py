@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from memassay.backends.foreign import mastra
 from memassay.backends.foreign.mastra import packages
+from memassay.backends.provision import EngineUnavailable
 from memassay.backends.reference import ReferenceBackend
 from memassay.backends.registry import find, names
 from memassay.harness.engine import start
@@ -63,7 +64,7 @@ def test_an_installation_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPat
         return None if name == "npm" else sys.executable
 
     monkeypatch.setattr(shutil, "which", which)
-    with pytest.raises(packages.InstallFailed, match="no npm"):
+    with pytest.raises(EngineUnavailable, match="no npm"):
         packages.install()
     assert [path.name for path in (tmp_path / "mastra").iterdir()] == ["lock"]
 
@@ -103,10 +104,11 @@ def answers(backend: Any, url: str) -> Iterator[set[str]]:
 
 
 @installed
+@pytest.mark.parametrize("layer", ["", "-storage"])
 @pytest.mark.parametrize("store", ["inmemory", "libsql", "pg"])
-def test_the_model_agrees_with_mastras_stores_on_filters(store: str) -> None:
+def test_the_model_agrees_with_mastras_stores_on_filters(store: str, layer: str) -> None:
     """10,000 pairs of a filter and a document, where the documents of both agree: the shallow filter on messages."""
-    backend = find(f"mastra-{store}-storage")
+    backend = find(f"mastra-{store}{layer}")
     expected = list(answers(ReferenceBackend(), ""))
     assert sum(map(len, expected)) > 100
     with ExitStack() as stack:
@@ -123,6 +125,18 @@ def test_the_node_side_answers_what_the_wire_carries() -> None:
         memory = backend.open_memory("", "wire", Runtime(clock=lambda: NOON), MemoryConfig())
         thread = memory.create_thread(resource_id="r", id="t", metadata=metadata, created_at=NOON)
     assert (thread.metadata, thread.created_at) == (metadata, NOON)
+
+
+@installed
+def test_a_process_empties_what_one_that_was_killed_left() -> None:
+    backend: Any = find("mastra-libsql-storage")
+    with start(backend.name, backend, "auto", {}) as engine:
+        url = engine.endpoint.url
+        memory = backend.open_memory(url, "left", Runtime(clock=lambda: NOON), MemoryConfig())
+        memory.create_thread(resource_id="r", id="t")
+        backend.bridge.process(url).kill()
+        backend.reset_namespace(url, "left")
+        assert backend.open_memory(url, "left", Runtime(), MemoryConfig()).list_threads().total == 0
 
 
 @installed
