@@ -102,7 +102,7 @@ def bench(
         str | None, typer.Option(metavar="TYPE[,NAME=N]…", help="How indices are built; each engine's default else.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Instead of the profile's.")] = None,
-    seed: Annotated[int, typer.Option(help="Of data, order and arrivals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of questions, order and arrivals.")] = 0,
     result: Annotated[
         list[Path] | None,
         typer.Option("--results", metavar="FILE", help="What `verify --json` wrote: verdicts for the gate."),
@@ -131,7 +131,7 @@ def bench(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, None)
+        bounded(seed, None, 0)
         profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
         config = index_config(index)
         check_files(json_file, resume=resume)

@@ -402,6 +402,7 @@ def test_a_run_of_other_options_is_not_resumed(bench: Bench, interrupted: Bundle
         (["noop", "--peaks-of", "absent.json"], "absent.json cannot be read"),
         (["noop", "--url", "postgres=x"], "does not use"),
         (["noop", "--json", "."], "is a directory"),
+        (["noop", "--seed", "-1"], "--seed"),
         (["noop", "--cluster", "nowhere"], "nowhere"),
     ],
 )
