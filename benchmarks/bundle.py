@@ -296,7 +296,13 @@ def _parquet(blocks: Sequence[Samples]) -> bytes:
     fields += [(name, arrow.int32()) for name in COUNTS]
     schema = arrow.schema(fields)
     buffer = io.BytesIO()
-    with parquet.ParquetWriter(buffer, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(
+        buffer,
+        schema,
+        compression="zstd",
+        use_dictionary=[*LABELS, "outcome"],
+        column_encoding=dict.fromkeys((*TIMES, *COUNTS), "DELTA_BINARY_PACKED"),
+    ) as writer:
         for block in blocks:
             many = np.zeros(len(block), np.int32)
             columns: list[Any] = [arrow.DictionaryArray.from_arrays(many, [getattr(block, name)]) for name in LABELS]

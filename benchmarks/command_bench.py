@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -43,8 +44,9 @@ from . import bundle, gate, manifest, report
 from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
+from .cluster import Cluster, connected
 from .datasets import open_dataset
-from .entrants import FLOORS, LARGEST, MODEL, Entrant, entrants
+from .entrants import FLOORS, entrants
 from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
@@ -100,7 +102,7 @@ def bench(
         str | None, typer.Option(metavar="TYPE[,NAME=N]…", help="How indices are built; each engine's default else.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Instead of the profile's.")] = None,
-    seed: Annotated[int, typer.Option(help="Of data, order and arrivals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of questions, order and arrivals.")] = 0,
     result: Annotated[
         list[Path] | None,
         typer.Option("--results", metavar="FILE", help="What `verify --json` wrote: verdicts for the gate."),
@@ -114,6 +116,10 @@ def bench(
         typer.Option(min=0.1, metavar="N", help="Also ask at N operations a second; may be repeated."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler, on whose workers exact truth is found."),
+    ] = None,
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -125,7 +131,7 @@ def bench(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, None)
+        bounded(seed, None, 0)
         profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
         config = index_config(index)
         check_files(json_file, resume=resume)
@@ -136,8 +142,13 @@ def bench(
         urls = own_urls(chosen.options, targets)
         reachable([target for target in targets if target.name not in FLOORS], provision, urls)
         steady = msgspec.structs.replace(chosen, steady=True)
-        with own_stdout(), Display(Console(stderr=True)) as display, settings.use(steady):
-            scene = scene_of(profile_, top_k, seed, display)
+        with (
+            own_stdout(),
+            Display(Console(stderr=True)) as display,
+            settings.use(steady),
+            nullcontext() if cluster is None else connected(cluster) as workers,
+        ):
+            scene = scene_of(profile_, top_k, seed, display, workers)
             run = manifest.Run(
                 profile=profile_,
                 scene=scene,
@@ -152,7 +163,7 @@ def bench(
             if peaks_of is not None and before is None:
                 known.peaks = peaks_in(peaks_of)
             plan = Plan(
-                entrants=affordable(taking_part, scene, known),
+                entrants=taking_part,
                 profile=profile_,
                 scene=scene,
                 seed=seed,
@@ -191,24 +202,16 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
     return {(peak.contender, peak.workload): peak for peak in bundle.read_manifest(path).peaks}
 
 
-def scene_of(profile: Profile, k: int, seed: int, display: Display) -> Scene:
-    """What is stored and asked about. Raises UsageProblem."""
+def scene_of(profile: Profile, k: int, seed: int, display: Display, cluster: Cluster | None) -> Scene:
+    """What is stored and asked about. Exact truth is found on the cluster, if there is one. Raises UsageProblem."""
     vectors = open_dataset(profile.data, told=display.say)
     meaning = any("semantic_recall" in WORKLOADS[name].needs for name in profile.workloads)
     memory = open_agent_memory(profile.memory, told=display.say, meaning=meaning)
 
     def truth(data: VectorSet, filter: Filter, k: int) -> list[Truth]:
-        return exact(data, filter, k, told=display.say)
+        return exact(data, filter, k, cluster=cluster, told=display.say)
 
     return Scene(vectors, memory, k=k, seed=seed, truth=truth)
-
-
-def affordable(taking_part: tuple[Entrant, ...], scene: Scene, known: State) -> tuple[Entrant, ...]:
-    """Who can take part in reasonable time: the model scans all vectors, in float64, for every search."""
-    if scene.vectors.rows.size <= LARGEST:
-        return taking_part
-    known.note("the reference model is left out: it would scan so many vectors for every search")
-    return tuple(one for one in taking_part if one.name != MODEL)
 
 
 def code_of(manifest: Manifest) -> Exit:

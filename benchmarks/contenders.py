@@ -16,6 +16,8 @@ from .noop import NAME as NOOP
 from .scene import INDEX, Filled, Scene, Series, fill_index, fill_memory
 from .workloads import Call, Workload
 
+MODEL = "reference"
+
 
 class Unfilled(Exception):
     """A store does not hold what it was given: there is nothing to measure."""
@@ -89,7 +91,11 @@ class Contender:
     def lacks(self, workload: Workload) -> str:
         """Why it cannot do a workload; empty when it can."""
         missing = [need for need in workload.needs if not getattr(self.engine.capabilities, need)]
-        return f"needs the capability {' and '.join(missing)}" if missing else ""
+        if missing:
+            return f"needs the capability {' and '.join(missing)}"
+        if self.name == MODEL and self.scene.large(workload.needs):
+            return "it would scan all vectors, in float64, for every search"
+        return ""
 
     def concurrency(self, wanted: int) -> int:
         """How many clients there may be, up to so many."""

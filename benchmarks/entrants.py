@@ -12,17 +12,13 @@ from ..backends.registry import UnknownBackend, find
 from ..harness.engine import AUTO, Engine, Namespaces, start
 from ..spec.protocols import Backend
 from .by_hand import PREFIX, ByHand, written
-from .contenders import Contender
+from .contenders import MODEL, Contender
 from .noop import NAME as NOOP
 from .noop import NoopBackend
 from .scene import Scene
 
-MODEL = "reference"
 FLOORS = (NOOP, MODEL)
 """They run beside every engine: what harness, and the plainest store in this process, cost."""
-
-LARGEST = 100_000 * 384
-"""Components of a data set beyond which the model is left out: it scans all of them in float64, for every search."""
 
 
 class Entrant(msgspec.Struct, frozen=True):

@@ -31,6 +31,9 @@ SWITCH = 0.000_2
 PATIENCE = 60.0
 """Seconds a call may take beyond its phase. Threads cannot be ended: after that the clients are of no use any more."""
 
+POLL = 0.05
+"""Seconds between looks whether a worker has ended."""
+
 GRACE = 5.0
 """Seconds that a call may take to its end after an interruption."""
 
@@ -217,33 +220,59 @@ def _workers(
     senders: Sequence[Callable[[int], Any]],
     stop: threading.Event,
     release: Callable[[], None] = lambda: None,
-) -> Generator[tuple[list[threading.Thread], list[list[Note]]]]:
+) -> Generator[tuple[list[_Worker], list[list[Note]]]]:
     """A thread for each client, waiting to begin. Leaving by an exception, such as Ctrl-C, lets them end first."""
     notes: list[list[Note]] = [[] for _ in senders]
-    threads = [
-        threading.Thread(target=target, args=(send, own), name=f"client-{number}", daemon=True)
+    workers = [
+        _Worker(target, send, own, f"client-{number}")
         for number, (send, own) in enumerate(zip(senders, notes, strict=True))
     ]
-    for thread in threads:
-        thread.start()
+    for worker in workers:
+        worker.start()
     try:
-        yield threads, notes
+        yield workers, notes
     except Stuck:
         raise
     except BaseException:
         stop.set()
         release()
-        for thread in threads:
-            thread.join(GRACE)
+        with suppress(Stuck):
+            _join(workers, GRACE)
         raise
 
 
-def _join(threads: Sequence[threading.Thread], seconds: float) -> None:
+class _Worker(threading.Thread):
+    """A thread that tells by an event that it has ended: an interrupted `join` takes a thread for ended that is not."""
+
+    def __init__(
+        self,
+        target: Callable[[Callable[[int], Any], list[Note]], None],
+        send: Callable[[int], Any],
+        notes: list[Note],
+        name: str,
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = lambda: target(send, notes)
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """See threading.Thread."""
+        try:
+            self._work()
+        finally:
+            self.ended.set()
+
+
+def _join(workers: Sequence[_Worker], seconds: float) -> None:
     until = time.monotonic() + seconds
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    if hung := sum(thread.is_alive() for thread in threads):
-        raise Stuck(f"{hung} of {len(threads)} clients did not come back within {seconds:g} s")
+    for worker in workers:
+        # By and by: a signal that comes just before a thread begins to wait is seen only when it wakes up again.
+        while not worker.ended.wait(POLL) and time.monotonic() < until:
+            pass
+    if hung := sum(not worker.ended.is_set() for worker in workers):
+        raise Stuck(f"{hung} of {len(workers)} clients did not come back within {seconds:g} s")
+    for worker in workers:
+        worker.join()
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from .bundle import Manifest, Row
 LATE = 0.000_05
 """What part of the operations has to be handed out late to be told."""
 
+MUCH = 0.01
+
 FAULTS = ("short", "wrong", "failed", "unsent")
 
 
@@ -120,6 +122,11 @@ def gaps(manifest: Manifest) -> Iterator[str]:
     for contender, kinds in manifest.freshness.items():
         yield from (freshness.counts(contender, each) for each in kinds)
     yield from manifest.notes
+    if any(row.late >= MUCH for row in manifest.rows):
+        yield (
+            "handed out late: an engine in this process, or other load on the machine, held up the scheduler; latencies"
+            " are from when operations were due all the same"
+        )
 
 
 def _ms(value: float | None) -> str:

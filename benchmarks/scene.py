@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from ..spec.embedding import text_of
 from ..spec.protocols import Embedder, Memory, Runtime, VectorIndex
 from ..spec.reference import Model, State
 from ..spec.types import IndexConfig, MemoryConfig, Message, NewMessage, NewVector, OrderBy
+from ..spec.vectors import Vectors, scores
 from .filters import Filter
 from .vectorset import VectorSet
 
@@ -40,8 +41,8 @@ SELECTIVITIES = (0.1, 0.01)
 TIE = 1e-9
 """Scores as near as this are equal."""
 
-SPARE = 16
-"""More hits than asked for, to see which are as close as the last."""
+LARGEST = 5_000_000
+"""Components of all vectors, or embeddings, beyond which a plain scan of them in Python takes too long to be asked."""
 
 
 class Conversations(Protocol):
@@ -118,6 +119,12 @@ class Scene:
         """Of the messages."""
         return self.memory.embedder
 
+    def large(self, needs: Collection[str]) -> bool:
+        """Whether scanning all that a workload with these needs searches takes too long to be done every time."""
+        embeddings = sum(count for _, _, count in self.memory.threads) * self.embedder.dimension
+        sizes = {"vectors": self.vectors.rows.size, "semantic_recall": embeddings}
+        return any(sizes.get(need, 0) > LARGEST for need in needs)
+
     def random(self, purpose: str) -> np.random.Generator:
         """Of the seed, another for every purpose."""
         return np.random.default_rng([self.seed, zlib.crc32(purpose.encode())])
@@ -146,8 +153,8 @@ class Scene:
     @cached_property
     def oracle(self) -> Memory:
         """The model, which holds all messages."""
-        model = Model(Runtime(embedder=self.memory.embedder), MemoryConfig(), State())
-        store_messages(model, self.memory, _semantic({}))
+        model = Model(Runtime(), MemoryConfig(), State())
+        store_messages(model, self.memory)
         return model
 
     def messages(self, thread: str) -> Sequence[Message]:
@@ -190,15 +197,23 @@ class Scene:
     def closest(self, thread: str, text: str, scope: str, k: int) -> tuple[frozenset[str], frozenset[str], int]:
         """Messages that may be found, those among them that belong (ties included), and how many are due."""
         owner = self.owner(thread)
-        config = _semantic({"top_k": k + SPARE, "scope": scope, "message_range": 0})
-        hits = self.oracle.recall(
-            thread, resource_id=owner, vector_search_string=text, per_page=0, thread_config=config
-        ).hits
-        due = min(k, len(hits))
-        least = hits[due - 1].score - TIE if due else 0.0
         names = [thread] if scope == "thread" else [name for name, other, _ in self.memory.threads if other == owner]
-        allowed = frozenset(message.id for name in names for message in self.messages(name))
-        return allowed, frozenset(hit.id for hit in hits if hit.score >= least), due
+        asked = np.array(self.embedder.embed([text], "query")[0], np.float32)
+        ids: list[str] = [message.id for name in names for message in self.messages(name)]
+        reached = np.concatenate([scores("cosine", asked, self._embedded(name)) for name in names])
+        due = min(k, len(ids))
+        least = np.partition(reached, -due)[-due] - TIE
+        belong = frozenset(ids[place] for place in np.flatnonzero(reached >= least).tolist())
+        return frozenset(ids), belong, due
+
+    def _embedded(self, thread: str) -> Vectors:
+        """The embeddings of a thread's messages, shape (n, dimension)."""
+
+        def embed() -> list[Vectors]:
+            texts = [text_of(message.content) or "" for message in self.messages(thread)]
+            return [np.array(self.embedder.embed(texts, "document"), np.float32)]
+
+        return self.pool(f"embedded {thread}", embed)[0]
 
 
 TruthOf = Callable[[VectorSet, Filter, int], Iterable[Any]]

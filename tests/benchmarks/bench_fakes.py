@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import msgspec
 from memassay.backends.reference import ReferenceBackend
 from memassay.spec.capabilities import Capabilities
+from memassay.spec.protocols import Runtime
+from memassay.spec.types import MemoryConfig
 
 
 class Plain(ReferenceBackend):
@@ -18,9 +20,9 @@ class Plain(ReferenceBackend):
     name = "plain"
     calls: ClassVar[Any] = itertools.count()
 
-    def open_memory(self, *given: Any) -> Any:
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Any:
         """See protocols.Backend."""
-        memory: Any = super().open_memory(*given)
+        memory: Any = super().open_memory(url, namespace, runtime, config)
         recall = memory.recall
 
         def spoilt(thread_id: str, **options: Any) -> Any:
@@ -73,9 +75,13 @@ class Losing(ReferenceBackend):
 
     name = "losing"
 
-    def open_index(self, *given: Any) -> Any:
+    def open_index(self, url: str, namespace: str, runtime: Runtime) -> Any:
         """See protocols.Backend."""
-        index: Any = super().open_index(*given)
+        index: Any = super().open_index(url, namespace, runtime)
         upsert = index.upsert_vectors
-        index.upsert_vectors = lambda name, vectors: upsert(name, vectors[1:]) + 1
+
+        def losing(name: str, vectors: Any) -> int:
+            return upsert(name, vectors[1:]) + 1
+
+        index.upsert_vectors = losing
         return index

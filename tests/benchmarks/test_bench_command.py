@@ -15,6 +15,7 @@ from memassay.backends.provision.homes import CACHE_VARIABLE
 from memassay.benchmarks import bundle, by_hand, command_bench, freshness, measure, profiles
 from memassay.benchmarks.bench import _in_turn  # pyright: ignore[reportPrivateUsage]
 from memassay.benchmarks.bundle import Bundle
+from memassay.benchmarks.cluster import local
 from memassay.benchmarks.entrants import Entrant
 from memassay.benchmarks.samples import Samples
 from memassay.benchmarks.scene import Scene, Series
@@ -180,12 +181,19 @@ def test_the_report_tells_the_figures(bench: Bench) -> None:
 def test_contenders_take_turns_at_being_first() -> None:
     class Named:
         def __init__(self, contender: str) -> None:
-            self.contender = contender
-            self.workload = msgspec.structs.replace(next(iter(profiles.WORKLOADS.values())))
+            self.contender: Any = contender
+            self.workload = WORKLOADS["newest"]
 
     courses: Any = [Named(name) for name in "abc"]
-    orders = ["".join(course.contender for course in _in_turn(courses, number)) for number in range(3)]
-    assert orders == ["abc", "bca", "cab"]
+    orders: list[Any] = [[course.contender for course in _in_turn(courses, number)] for number in range(3)]
+    assert orders == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
+
+
+def test_truth_may_be_found_on_a_cluster(bench: Bench) -> None:
+    with local(2) as cluster:
+        ran = bench("noop", "--workload", "vector", "--data", "mixture:2k×8", "--cluster", cluster.address)
+    assert ran.exit_code == 0, ran.output
+    assert {row.recall for row in written().manifest.rows if row.contender == "reference"} == {1.0}
 
 
 # The gate
@@ -252,7 +260,11 @@ def test_a_baseline_that_nobody_wrote_is_refused(bench: Bench) -> None:
 
 
 def test_a_baseline_whose_answers_are_wrong_has_no_number(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_hand.ByHand, "keep", lambda self, call, answer: ("never stored",))
+
+    def keep(self: Any, call: Any, answer: Any) -> tuple[str, ...]:
+        return ("never stored",)
+
+    monkeypatch.setattr(by_hand.ByHand, "keep", keep)
     ran = bench("baseline:libsql", "--workload", "vector")
     assert ran.exit_code == 0
     (closed,) = written().manifest.gates
@@ -390,6 +402,8 @@ def test_a_run_of_other_options_is_not_resumed(bench: Bench, interrupted: Bundle
         (["noop", "--peaks-of", "absent.json"], "absent.json cannot be read"),
         (["noop", "--url", "postgres=x"], "does not use"),
         (["noop", "--json", "."], "is a directory"),
+        (["noop", "--seed", "-1"], "--seed"),
+        (["noop", "--cluster", "nowhere"], "nowhere"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_hint(bench: Bench, arguments: list[str], told: str) -> None:

@@ -16,7 +16,8 @@ from memassay.harness.corpus import Corpus
 from memassay.harness.engine import start
 from memassay.harness.exits import UsageProblem
 from memassay.spec.clauses import CLAUSES
-from memassay.spec.types import RecallResult
+from memassay.spec.protocols import Runtime
+from memassay.spec.types import MemoryConfig, RecallResult
 
 NEWEST = WORKLOADS["newest"]
 CHECKED = ("ORD-2", "ORD-5")
@@ -27,9 +28,9 @@ class Backwards(ReferenceBackend):
 
     name = "backwards"
 
-    def open_memory(self, *given: Any) -> Any:
+    def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Any:
         """See protocols.Backend."""
-        memory: Any = super().open_memory(*given)
+        memory: Any = super().open_memory(url, namespace, runtime, config)
         recall = memory.recall
 
         def backwards(*given: Any, **options: Any) -> RecallResult:
@@ -43,8 +44,10 @@ class Backwards(ReferenceBackend):
 
 
 def all_pass(**others: artefact.Verdict) -> Verdicts:
-    passing: dict[str, artefact.Verdict] = dict.fromkeys(CLAUSES, "pass")
-    return Verdicts(passing | {name.replace("_", "-"): verdict for name, verdict in others.items()}, "r.json")
+    verdicts: dict[str, artefact.Verdict] = dict.fromkeys(CLAUSES, "pass")
+    for name, verdict in others.items():
+        verdicts[name.replace("_", "-")] = verdict
+    return Verdicts(verdicts, "r.json")
 
 
 def test_what_passes_goes_through() -> None:

@@ -21,7 +21,10 @@ FREEZE = 0.2
 
 
 def work(send: Callable[[int], Any], *, clients: int = 1, many: int = 50, cyclic: bool = True) -> Work:
-    return Work([send] * clients, lambda number, answer: (number, answer), many, cyclic)
+    def keep(number: int, answer: Any) -> tuple[int, Any]:
+        return number, answer
+
+    return Work([send] * clients, keep, many, cyclic)
 
 
 def clients() -> list[threading.Thread]:
@@ -194,14 +197,15 @@ def test_what_no_client_took_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(note.started == note.ended >= note.intended for note in unsent)
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        lambda asked: closed(asked, 2, seconds=60),
-        lambda asked: open_loop(asked, 2, schedule(10.0, 60.0, "uniform", 0)),
-    ],
-    ids=["closed", "open"],
-)
+def in_closed_loop(asked: Work) -> Ran:
+    return closed(asked, 2, seconds=60)
+
+
+def in_open_loop(asked: Work) -> Ran:
+    return open_loop(asked, 2, schedule(10.0, 60.0, "uniform", 0))
+
+
+@pytest.mark.parametrize("run", [in_closed_loop, in_open_loop])
 def test_an_interruption_reaches_the_caller_and_ends_the_workers(run: Callable[[Work], Ran]) -> None:
     def send(number: int) -> int:
         if number == 2:

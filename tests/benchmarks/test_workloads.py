@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -118,6 +119,13 @@ def test_a_filter_of_metadata_leaves_few_messages(scene: Scene) -> None:
     assert conditions == {("tens",), ("hundreds",)}
 
 
+def test_the_model_is_spared_searches_of_large_sets_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not scene.large(("storage", "vectors", "semantic_recall"))
+    monkeypatch.setattr("memassay.benchmarks.scene.LARGEST", 5_000)  # 460 messages × 8, 1,000 × 8
+    assert scene.large(("vectors",))
+    assert not scene.large(("storage", "semantic_recall"))
+
+
 # Answers
 
 
@@ -215,7 +223,7 @@ class Faulty:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
-        return (lambda *a, **given: self._fault(method, *a, **given)) if name == self._name else method
+        return partial(self._fault, method) if name == self._name else method
 
 
 def outcomes(client: Any, name: str, scene: Scene) -> set[str]:
