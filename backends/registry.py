@@ -87,7 +87,10 @@ def _join(storage: str, index: str) -> Backend:
         raise UnknownBackend(f"{storage}+{index} does not join two backends", hint="give STORE+INDEX")
     from .composed import ComposedBackend  # needs numpy, which finding a backend does not
 
-    return ComposedBackend(find(storage), find(index))
+    vectors = find(index)
+    if not callable(getattr(vectors, "open_index", None)):
+        raise UnknownBackend(f"{index!r} has no vector indices", hint="join a backend that has open_index")
+    return ComposedBackend(find(storage), vectors)
 
 
 def _own(name: str) -> EntryPoint:

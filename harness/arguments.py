@@ -19,7 +19,7 @@ from ..backends.registry import UnknownBackend, find
 from ..spec.clauses import CLAUSES, LEVELS, Level, by_family, select
 from ..spec.strategies import SCENARIOS, Scenario
 from . import corpus, settings
-from .engine import EngineFailed, choose, url_for
+from .engine import EngineFailed, choose, methods, url_for
 from .exits import Exit, UsageProblem
 from .output import own_stdout
 from .runner import Target
@@ -173,6 +173,10 @@ def own_urls(chosen: Choices, targets: Sequence[Target]) -> Mapping[str, str]:
                     f"{option} is for {backend!r}, which this command does not use",
                     hint="it uses " + ", ".join(at_hand),
                 )
+    for target in targets:
+        for name in (target.name, target.backend.name):
+            if name in chosen.images and "docker" not in methods(target.backend):
+                raise UsageProblem(f"{name} runs in no container", hint="leave out its --image")
     return chosen.urls
 
 

@@ -20,6 +20,7 @@ from ..spec.clauses import select
 from ..spec.clauses.model import Clause, Level
 from ..spec.facts import survey
 from ..spec.program import CloneThread, ListClones, Program
+from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
 
@@ -40,6 +41,11 @@ CASE = "case"
 
 SHARED = 0.5
 """Of a corpus whose size was asked for: what is the scenarios' for sure. The rest completes it, or is theirs too."""
+
+NARROW = msgspec.structs.replace(
+    MODEL_CAPABILITIES, index_types=("flat", "hnsw"), max_dimension=4_096, max_indexed_dimension=2_000
+)
+"""No less than most engines can do: few programs have to put clauses to the test on all of these."""
 
 ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
@@ -107,7 +113,8 @@ def build(
     sure = entries if total is None else entries[: math.ceil(SHARED * total)]
     room = MAX_PROGRAMS if total is None else total - len(sure)
     least = (LEAST, SHARE) if total is None else (LEAST_OF_FEW, SHARE_OF_FEW)
-    completing = _completed(sure, entries, room, least, level, seed_, scenarios)
+    facts = _facts if total is None else _facts_on_most
+    completing = _completed(sure, entries, room, least, level, seed_, scenarios, facts)
     added = {entry.hash for entry in completing}
     others = [entry for entry in entries[len(sure) :] if entry.hash not in added]
     entries = (*sure, *_spread(completing, others[: room - len(completing)]))
@@ -143,6 +150,7 @@ def _completed(
     level: Level,
     seed_: int,
     scenarios: Mapping[str, Scenario],
+    facts: Callable[[Entry], frozenset[str]],
 ) -> tuple[Entry, ...]:
     """At most `room` programs to add to those that are sure, so that each discriminator is met well above what a
     verdict needs (verdicts.vacuous).
@@ -152,7 +160,9 @@ def _completed(
     known = {entry.hash: entry for entry in sure}
     for number in range(COMPLETIONS):
         rare = {
-            fact: (clause, many) for clause in select(level) for fact, many in _rare(clause, known.values(), *least)
+            fact: (clause, many)
+            for clause in select(level)
+            for fact, many in _rare(clause, known.values(), *least, facts)
         }
         if not rare:
             break
@@ -171,7 +181,8 @@ def _completed(
             fresh = {program.hash: program for program in drawn if program.hash not in known}
             # One by one, as surveying takes long where programs are long.
             found = (Entry(program, digest, name, survey(program)) for digest, program in fresh.items())
-            meeting = (entry for entry in found if fact in entry.facts)
+            looked_at = _facts if fact in clause.variants else facts
+            meeting = (entry for entry in found if fact in looked_at(entry))
             known |= {entry.hash: entry for entry in itertools.islice(meeting, wanted)}
     return tuple(known.values())[len(sure) :]
 
@@ -181,11 +192,26 @@ def _shown_by(facts: set[str], *parts: Iterable[Entry]) -> Counter[str]:
     return Counter(entry.scenario for part in parts for entry in part if not facts.isdisjoint(entry.facts))
 
 
-def _rare(clause: Clause, entries: Iterable[Entry], least: int, share: float) -> Iterator[tuple[str, int]]:
+def _facts(entry: Entry) -> frozenset[str]:
+    return entry.facts
+
+
+def _facts_on_most(entry: Entry) -> frozenset[str]:
+    return _survey(entry.program, NARROW) if _depends(entry.program) else entry.facts
+
+
+def _rare(
+    clause: Clause,
+    entries: Iterable[Entry],
+    least: int,
+    share: float,
+    facts: Callable[[Entry], frozenset[str]] = _facts,
+) -> Iterator[tuple[str, int]]:
     """The clause's discriminators and variants that are not met often enough, and how many programs are lacking."""
-    applicable = [entry.facts for entry in entries if not entry.facts.isdisjoint(clause.applies)]
+    applicable = [entry for entry in entries if not entry.facts.isdisjoint(clause.applies)]
     for fact in (*clause.discriminators.values(), *clause.variants):
-        met = sum(fact in facts for facts in applicable)
+        looked_at = _facts if fact in clause.variants else facts  # a variant may be one of few engines
+        met = sum(fact in looked_at(entry) for entry in applicable)
         wanted = least if fact in clause.variants else max(least, math.ceil(share * len(applicable)))
         if met < wanted:
             yield fact, wanted - met

@@ -150,6 +150,8 @@ class _Survey:
     def refusal(self, operation: ops.Operation, outcome: Refused) -> None:
         facts = {f"refused.{outcome.clause}", f"refused.{outcome.clause}.{outcome.code}"}
         clause = outcome.clause
+        if isinstance(operation, ops.Recall) and operation.vector_search_string is not msgspec.UNSET:
+            facts.add(f"refused.{clause}.search")
         for value in walk(operation.arguments()):
             match value:
                 case datetime() if clause == "VAL-1a":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -388,6 +389,8 @@ def _components(vector: object) -> None:
 def _number(value: object, name: str, clause: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Malformed(f"{name} is a {type(value).__name__}, not a float", clause)
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise Malformed(f"{name} is beyond every float", clause)
 
 
 def _sequence(values: object, kind: type[Any], name: str) -> None:
@@ -412,13 +415,15 @@ def keep(value: Any) -> Any:
         case Thread():
             return copy_thread(value)
         case RecallResult():
-            return msgspec.structs.replace(value, messages=tuple(keep(item) for item in value.messages))
+            return msgspec.structs.replace(
+                value, messages=tuple(keep(item) for item in value.messages), hits=tuple(value.hits)
+            )
         case ThreadPage():
             return msgspec.structs.replace(value, threads=tuple(keep(item) for item in value.threads))
         case CloneResult():
             return CloneResult(keep(value.thread), keep(value.cloned_messages), dict(value.id_map))
         case VectorRow():
-            return VectorRow(value.id, value.vector, copy_json(value.metadata))
+            return VectorRow(value.id, tuple(value.vector), copy_json(value.metadata))
         case VectorHit():
             return VectorHit(value.id, value.score, copy_json(value.metadata))
         case Snapshot():

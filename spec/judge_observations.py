@@ -100,6 +100,8 @@ class Observations:
         return next((event for event in reversed(events) if event.kind in ("thread_created", "thread_updated")), None)
 
     def _rows(self, index: int, thread_id: str, expected: RecallResult, got: RecallResult) -> Iterator[Divergence]:
+        if got.hits:
+            yield Divergence("SEM-1", "hits unasked", "observe", index, (), tuple(got.hits))
         wanted = {message.id: message for message in expected.messages}
         ghosts = self.known.ghosts.get(thread_id, set()) - wanted.keys()
         if ghosts:

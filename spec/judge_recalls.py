@@ -45,6 +45,9 @@ class Recalls:
             yield from found
             if found:
                 return
+        elif got.hits:
+            yield Divergence("SEM-1", "hits unasked", name, index, (), tuple(got.hits))
+            return
         if not equal(expected, got) and (clause := self._taken_for_another(asked, got)) is not None:
             yield Divergence(clause, "rows", name, index, expected, got)
             return

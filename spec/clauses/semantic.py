@@ -13,7 +13,8 @@ CLAUSES = (
             "default), a vector index and an embedder: else ConfigurationError; none is ever implied. True means "
             "top_k 4, message_range 2 and 2, scope thread; an object's absent fields take these. top_k is an "
             "integer from 1 to 10,000, ranges ≥ 0; scope resource needs resource_id; anything else is "
-            "InvalidRequest. A blank search string counts as absent."
+            "InvalidRequest. A blank search string counts as absent. A search asks for the thread's owner as any "
+            "recall does (ORD-6); a recall that searches for nothing has no hits."
         ),
         source="recall reference: vectorSearchString, semanticRecall; semantic recall",
         level="smoke",
@@ -23,6 +24,7 @@ CLAUSES = (
             "semantic recall off, or no embedder": "refused.SEM-1.configuration_error",
             "a value that is refused": "refused.SEM-1.invalid_request",
             "a blank search string": "search.blank",
+            "another resource's thread, or none, searched": "refused.ORD-6.search",
         },
     ),
     Clause(

@@ -98,6 +98,8 @@ def recalls(rng: Random) -> ops.Program:
         steps.append(_search(rng))
     if chance(rng, 45):
         steps.append(_refused(rng))
+    if chance(rng, 25):
+        steps.append(_strangers(rng))
     if chance(rng, 30):
         steps += arrange.change(rng, ("t1",))
     return ops.Program(operations=tuple(steps), options=_options(rng), embedder=DIMENSION)
@@ -216,6 +218,16 @@ WRONG: tuple[Form, ...] = (
     {"scope": "all"},
     {"threshold": "x"},
 )
+
+
+def _strangers(rng: Random) -> ops.Recall:
+    """A search in a thread of another resource, or in none, by a resource (ORD-6)."""
+    thread, resource = pick(rng, (("t1", "r2"), ("t1", "r2"), ("t3", "r1"), ("t9", "r1")))
+    scope = pick(rng, ("thread", "thread", "resource"))
+    config: Form = {"semantic_recall": {"top_k": 10, "scope": scope}}
+    return ops.Recall(
+        thread_id=thread, resource_id=resource, vector_search_string="[1, 0, 0]", per_page=0, thread_config=config
+    )
 
 
 def _refused(rng: Random) -> ops.Recall:

@@ -413,6 +413,15 @@ class _OwnersAreNotChecked(Adapter):
 
 
 @mutant("ORD-6")
+class _SearchesOpenEveryThread(Adapter):
+    """The owner is checked but where a recall searches."""
+
+    def own(self, asked: Recall) -> None:
+        if asked.search is None:
+            super().own(asked)
+
+
+@mutant("ORD-6")
 class _OthersSeeAnEmptyThread(Adapter):
     """Another resource's thread is empty instead of refused: the error is swallowed."""
 

@@ -108,6 +108,17 @@ class _FindsTwoByDefault(Adapter):
             arguments["thread_config"] = replaced(config, semantic_recall=SemanticRecall(top_k=2))
 
 
+@mutant("SEM-1")
+class _CallsEveryRowAHit(Adapter):
+    """Hits come where nothing was searched: the rows of the page, at the score 1."""
+
+    def result(self, asked: Recall, hits: Sequence[Hit]) -> RecallResult:
+        result = super().result(asked, hits)
+        if asked.search is not None:
+            return result
+        return replaced(result, hits=tuple(Hit(message.id, 1.0) for message in result.messages))
+
+
 # SEM-2
 
 

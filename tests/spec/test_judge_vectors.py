@@ -11,9 +11,9 @@ from memassay.spec import program as ops
 from memassay.spec.compare import equal
 from memassay.spec.divergence import Divergence
 from memassay.spec.forms import FillVectors, fill_vectors
-from memassay.spec.interpreter import Crashed, Malformed, Outcome, Refused, Returned, well_formed
+from memassay.spec.interpreter import Crashed, Malformed, Outcome, Refused, Returned, keep, well_formed
 from memassay.spec.judge import expect, judge
-from memassay.spec.types import Hit, VectorHit, VectorRow
+from memassay.spec.types import Hit, RecallResult, VectorHit, VectorRow
 
 OBSERVE = ops.Observe()
 
@@ -142,8 +142,9 @@ def test_a_divergence_names_its_operation() -> None:
         (VectorRow(cast(Any, 1), (1.0,), {}), "VAL-2"),
         (VectorRow("a", (1.0,), cast(Any, None)), "VEC-2"),
         (VectorHit("a", cast(Any, "1.0"), {}), "VEC-3"),
+        (VectorHit("a", 10**400, {}), "VEC-3"),
     ],
-    ids=["an array", "a component of numpy's", "an id", "metadata", "a score"],
+    ids=["an array", "a component of numpy's", "an id", "metadata", "a score", "a score beyond floats"],
 )
 def test_what_is_no_row_of_ours_is_said(returned: object, clause: str) -> None:
     with pytest.raises(Malformed) as caught:
@@ -157,3 +158,17 @@ def test_an_integer_beyond_floats_is_compared() -> None:
 
 def test_nan_that_a_store_showed_is_what_it_shows() -> None:
     assert equal({"k": float("nan")}, {"k": float("nan")})
+
+
+def test_hits_of_a_recall_that_searches_for_nothing_are_blamed_on_asking() -> None:
+    program = ops.Program(
+        (ops.CreateThread(id="t", resource_id="r"), OBSERVE, ops.Recall(thread_id="t"), ops.Recall(thread_id="t"))
+    )
+    shown = value(program, 2)
+    for stranger in (Hit("nobody", 1.0), Hit("nobody", 10.0**300)):
+        assert judged(program, {2: Returned(msgspec.structs.replace(shown, hits=(stranger,)))}) == ["SEM-1"]
+
+
+def test_hits_come_as_a_list() -> None:
+    kept = keep(RecallResult((), 0, 0, 10, False, hits=cast(Any, [Hit("a", 1.0)])))
+    assert kept.hits == (Hit("a", 1.0),)
