@@ -303,6 +303,12 @@ class Foreign(Correct):
         self.provisioners = {"embedded": Way(error="Fehler ü…")}
 
 
+class WithoutIndices(Correct):
+    """It keeps messages alone."""
+
+    open_index: Any = None
+
+
 class Unavailable(Correct):
     """Its engine cannot be had here."""
 

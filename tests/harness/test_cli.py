@@ -66,6 +66,8 @@ MISTAKES = {
         ["verify", "reference", "--level", "smoke", "--scenario", "injection"],
         "level smoke has no scenario",
     ),
+    "a store as an index": (["verify", "reference+memory_fakes:WithoutIndices"], "has no vector indices"),
+    "an image for what runs in none": (["verify", "libsql", "--image", "libsql=x"], "leave out its --image"),
     "an unknown clause": (["verify", "reference", "--clause", "ORD-99"], "memassay clauses"),
     "a clause beyond the level": (["verify", "reference", "--level", "smoke", "--clause", "ORD-3a"], "raise --level"),
     "an unknown level": (["verify", "reference", "--level", "all"], "smoke, core, extended"),
