@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -389,8 +388,10 @@ def _components(vector: object) -> None:
 def _number(value: object, name: str, clause: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Malformed(f"{name} is a {type(value).__name__}, not a float", clause)
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise Malformed(f"{name} is beyond every float", clause)
+    try:
+        float(value)
+    except OverflowError:
+        raise Malformed(f"{name} is beyond every float", clause) from None
 
 
 def _sequence(values: object, kind: type[Any], name: str) -> None:
