@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Generator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,11 +39,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Generator[Two]:
 
 
 PROCESS = "__import__('os').getpid()"
-
-
-def here(item: Any) -> Any:
-    """Workers do not find the tests: they are no installed module."""
-    return item
 
 
 @pytest.mark.parametrize(
@@ -83,9 +80,12 @@ def test_what_a_worker_raises_is_raised_here(two: Two, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["map", "each"])
-def test_what_a_worker_does_not_find_is_an_error(two: Two, way: str) -> None:
+def test_what_a_worker_does_not_find_is_an_error(two: Two, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_here: Any = ModuleType("only_here")
+    exec("def same(item): return item", vars(only_here))
+    monkeypatch.setitem(sys.modules, "only_here", only_here)
     with pytest.raises(ModuleNotFoundError):
-        getattr(two.cluster, way)(here, [5])
+        getattr(two.cluster, way)(only_here.same, [5])
 
 
 def test_workers_of_another_version_are_refused(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -205,6 +205,15 @@ def in_open_loop(asked: Work) -> Ran:
     return open_loop(asked, 2, schedule(10.0, 60.0, "uniform", 0))
 
 
+@pytest.fixture
+def listening() -> Generator[None]:
+    """Ctrl-C interrupts here, also where a shell started the tests in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("run", [in_closed_loop, in_open_loop])
 def test_an_interruption_reaches_the_caller_and_ends_the_workers(run: Callable[[Work], Ran]) -> None:
     def send(number: int) -> int:

@@ -235,8 +235,15 @@ def ours_or_skip(name: str) -> list[Any]:
 # Interruptions
 
 
-def test_what_is_shielded_is_not_interrupted_but_what_follows_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = subprocess.run([sys.executable, "-c", SHIELDED], capture_output=True, text=True, timeout=60, check=False)
+def test_what_is_shielded_is_not_interrupted_but_what_follows_is() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SHIELDED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=listen_to_interruptions,
+    )
     assert done.stdout == "cleaned up\ninterrupted\n", done.stderr
 
 
