@@ -81,11 +81,11 @@ def test_what_a_worker_raises_is_raised_here(two: Two, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["map", "each"])
 def test_what_a_worker_does_not_find_is_an_error(two: Two, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    only_here: Any = ModuleType("only_here")
-    exec("def same(item): return item", vars(only_here))
+    only_here = ModuleType("only_here")
+    exec("def same(item): return item", only_here.__dict__)
     monkeypatch.setitem(sys.modules, "only_here", only_here)
     with pytest.raises(ModuleNotFoundError):
-        getattr(two.cluster, way)(only_here.same, [5])
+        getattr(two.cluster, way)(only_here.__dict__["same"], [5])
 
 
 def test_workers_of_another_version_are_refused(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
