@@ -8,7 +8,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import psutil
