@@ -30,6 +30,9 @@ COMPLETIONS = 6
 DRAWS, ADDED = 40, 8
 """Programs drawn for a rare discriminator in the first round, twice as many in each further one; at most kept."""
 
+MOST_DRAWS = 12_000
+"""Programs drawn to complete one corpus: where nearly everything is rare, more would take for ever."""
+
 LEAST, SHARE = 8, 0.065
 """How often a discriminator is met in a complete corpus: a margin over verdicts.LEAST_MET and LEAST_SHARE."""
 
@@ -158,6 +161,7 @@ def _completed(
     They are drawn from scenarios that meet the discriminator most often, and only those kept that do.
     """
     known = {entry.hash: entry for entry in sure}
+    draws = 0
     for number in range(COMPLETIONS):
         rare = {
             fact: (clause, many)
@@ -177,6 +181,9 @@ def _completed(
             # Of few programs that show it the rate says little, so the next best scenarios have their rounds too.
             best = sorted(shown, key=lambda name: shown[name] / scenarios[name].share[level], reverse=True)
             name = best[number % len(best)]
+            draws += DRAWS << number
+            if draws > MOST_DRAWS:
+                return tuple(known.values())[len(sure) :]
             drawn = generate(scenarios[name].strategy, DRAWS << number, derive(seed_, f"{name}/{fact}/{number}"))
             fresh = {program.hash: program for program in drawn if program.hash not in known}
             # One by one, as surveying takes long where programs are long.
