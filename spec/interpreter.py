@@ -338,8 +338,7 @@ def well_formed(value: Any) -> None:
             texts = [value.id, value.resource_id]
             texts += [value.thread_id, value.role] if isinstance(value, Message) else [value.title]
             for text in texts:
-                if type(text) is not str:
-                    raise Malformed(f"{text!a:.60} is a {type(text).__name__}, not a str", "VAL-2")
+                _string(text)
             instants = [value.created_at] if isinstance(value, Message) else [value.created_at, value.updated_at]
             for at in cast("list[object]", instants):
                 if not isinstance(at, datetime) or at.utcoffset() is None:
@@ -356,8 +355,7 @@ def well_formed(value: Any) -> None:
             _sequence(value.threads, Thread, "threads")
             _counts(value.total, value.has_more)
         case VectorRow() | VectorHit():
-            if type(value.id) is not str:
-                raise Malformed(f"{value.id!a:.60} is a {type(value.id).__name__}, not a str", "VAL-2")
+            _string(value.id)
             if not isinstance(cast(object, value.metadata), dict):
                 raise Malformed(f"metadata is {value.metadata!a:.60}", "VEC-2")
             if isinstance(value, VectorRow):
@@ -365,6 +363,7 @@ def well_formed(value: Any) -> None:
             else:
                 _number(value.score, "score", "VEC-3")
         case Hit():
+            _string(value.id)
             _number(value.score, "score", "VEC-3")
         case CloneResult():
             well_formed(value.thread)
@@ -376,6 +375,11 @@ def well_formed(value: Any) -> None:
                 well_formed(item)
         case _:
             return
+
+
+def _string(value: object) -> None:
+    if type(value) is not str:
+        raise Malformed(f"{value!a:.60} is a {type(value).__name__}, not a str", "VAL-2")
 
 
 def _components(vector: object) -> None:

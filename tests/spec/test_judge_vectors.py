@@ -141,10 +141,19 @@ def test_a_divergence_names_its_operation() -> None:
         (VectorRow("a", cast(Any, [np.float32(1.0)]), {}), "VEC-2"),
         (VectorRow(cast(Any, 1), (1.0,), {}), "VAL-2"),
         (VectorRow("a", (1.0,), cast(Any, None)), "VEC-2"),
+        (Hit(cast(Any, ["a"]), 1.0), "VAL-2"),
         (VectorHit("a", cast(Any, "1.0"), {}), "VEC-3"),
         (VectorHit("a", 10**400, {}), "VEC-3"),
     ],
-    ids=["an array", "a component of numpy's", "an id", "metadata", "a score", "a score beyond floats"],
+    ids=[
+        "an array",
+        "a component of numpy's",
+        "an id",
+        "metadata",
+        "an id of a hit",
+        "a score",
+        "a score beyond floats",
+    ],
 )
 def test_what_is_no_row_of_ours_is_said(returned: object, clause: str) -> None:
     with pytest.raises(Malformed) as caught:
