@@ -21,7 +21,6 @@ from ..harness.arguments import (
     Heap,
     Homes,
     Images,
-    Output,
     Provision,
     Urls,
     bounded,
@@ -45,6 +44,7 @@ from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
 from .cluster import Cluster, connected
+from .commands import wide
 from .datasets import open_dataset
 from .entrants import FLOORS, entrants
 from .filters import Filter
@@ -131,7 +131,7 @@ def bench(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, None, 0)
+        bounded(seed)
         profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
         config = index_config(index)
         check_files(json_file, resume=resume)
@@ -174,7 +174,7 @@ def bench(
             )
             spent = 0.0 if before is None else before.manifest.seconds
             done = measure(plan, run, known, display, json_file, spent=spent)
-        report.show(done, _wide(Output()))
+        report.show(done, wide(WIDTH))
         raise typer.Exit(code_of(done))
 
 
@@ -271,7 +271,3 @@ def check_files(json_file: Path | None, *, resume: bool) -> None:
     output.check({"--json": json_file})
     bundle.check_installed()
     output.check({"the samples of --json": bundle.samples_path(json_file)})
-
-
-def _wide(out: Console) -> Console:
-    return out if out.is_terminal else Output(width=WIDTH)

@@ -10,9 +10,10 @@ import msgspec
 import typer
 
 from ..harness import output
-from ..harness.arguments import Output, user_errors
+from ..harness.arguments import user_errors
 from ..harness.exits import UsageProblem
 from . import comparison_shown
+from .commands import wide
 from .compare import compare, read
 
 HELP = """Compare two benchmarks, of two versions of an engine or an adapter: what became slower, faster or worse.
@@ -81,8 +82,7 @@ def command(
             output.write(json_file, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
         if markdown_file is not None:
             output.write(markdown_file, comparison_shown.markdown(found))
-        out = Output()
-        comparison_shown.text(found, out if out.is_terminal else Output(width=WIDTH), everything=everything)
+        comparison_shown.text(found, wide(WIDTH), everything=everything)
         raise typer.Exit(found.exit)
 
 

@@ -11,10 +11,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ..harness.arguments import Output, user_errors
+from ..harness.arguments import user_errors
 from ..harness.exits import UsageProblem
 from ..spec.types import IndexConfig
 from .bundle import Manifest, Row
+from .commands import wide
 from .compare import read, refuse_other_machines, refuse_unlike
 from .equal_recall import TARGETS, AtRecall, Point, at_recall, frontier
 from .workloads import WORKLOADS
@@ -80,8 +81,7 @@ def command(
         found = curves(manifests)
         if not found:
             raise UsageProblem("these runs have no search that was measured", hint="bench a workload such as vector")
-        out = Output()
-        out = out if out.is_terminal else Output(width=WIDTH)
+        out = wide(WIDTH)
         out.print(table(found))
         out.print()
         for curve in found:

@@ -64,11 +64,15 @@ def progress(line: str) -> None:
     Console(stderr=True).print(Text(line, style="dim"), soft_wrap=True)
 
 
+def wide(width: int = WIDTH, stdout: TextIO | None = None) -> Console:
+    """Where tables are printed: as wide as the terminal, and `width` where there is none."""
+    out = Output(file=stdout)
+    return out if out.is_terminal else Output(file=stdout, width=width)
+
+
 def show(stdout: TextIO, heading: Sequence[str], table: Table) -> None:
     """Print what the figures are of, and the figures."""
-    out = Output(file=stdout)
-    if not out.is_terminal:
-        out = Output(file=stdout, width=WIDTH)
+    out = wide(stdout=stdout)
     for line in heading:
         out.print(Text(line), soft_wrap=True)
     out.print()

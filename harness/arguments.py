@@ -164,8 +164,9 @@ def chosen_scenarios(names: Sequence[str], level: Level) -> Mapping[str, Scenari
 
 
 def own_urls(chosen: Choices, targets: Sequence[Target]) -> Mapping[str, str]:
-    """The URLs chosen. Raises UsageProblem when something was chosen for a backend that is not at hand."""
-    at_hand = dict.fromkeys(name for target in targets for name in (target.name, target.backend.name))
+    """The URLs chosen. Raises UsageProblem when something was chosen for a backend that is not at hand, or has no use
+    for it."""
+    at_hand = {name: target.backend for target in targets for name in (target.name, target.backend.name)}
     for option, given in (("--url", chosen.urls), ("--image", chosen.images), ("--home", chosen.homes)):
         for backend in given:
             if backend not in at_hand:
@@ -173,10 +174,9 @@ def own_urls(chosen: Choices, targets: Sequence[Target]) -> Mapping[str, str]:
                     f"{option} is for {backend!r}, which this command does not use",
                     hint="it uses " + ", ".join(at_hand),
                 )
-    for target in targets:
-        for name in (target.name, target.backend.name):
-            if name in chosen.images and "docker" not in methods(target.backend):
-                raise UsageProblem(f"{name} runs in no container", hint="leave out its --image")
+    for backend in chosen.images:
+        if "docker" not in methods(at_hand[backend]):
+            raise UsageProblem(f"{backend} runs in no container", hint="leave out its --image")
     return chosen.urls
 
 
@@ -187,7 +187,7 @@ def reachable(targets: Sequence[Target], provision: str, urls: Mapping[str, str]
             choose(target.backend, provision, url_for(target.name, target.backend, urls))
 
 
-def bounded(seed: int, examples: int | None, shrink: int) -> None:
+def bounded(seed: int, *, examples: int | None = None, shrink: int = 0) -> None:
     """Raises UsageProblem for a seed or a number of programs or of counterexamples that is out of bounds."""
     if abs(seed) >= 2**53:
         raise UsageProblem(f"--seed is {seed}", hint=f"use one of at most {2**53 - 1}")

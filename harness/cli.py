@@ -177,7 +177,7 @@ def verify(
 ) -> None:
     """See the help above."""
     with user_errors(), engines(url, image, home, heap) as chosen:
-        bounded(seed, examples, shrink)
+        bounded(seed, examples=examples, shrink=shrink)
         if examples is not None and time_budget is not None:
             raise UsageProblem("--examples and --budget exclude each other", hint="give one of them")
         allowed = None if time_budget is None else budget.seconds(time_budget)

@@ -188,8 +188,7 @@ def _completed(
             fresh = {program.hash: program for program in drawn if program.hash not in known}
             # One by one, as surveying takes long where programs are long.
             found = (Entry(program, digest, name, survey(program)) for digest, program in fresh.items())
-            looked_at = _facts if fact in clause.variants else facts
-            meeting = (entry for entry in found if fact in looked_at(entry))
+            meeting = (entry for entry in found if _meets(entry, fact, clause, facts))
             known |= {entry.hash: entry for entry in itertools.islice(meeting, wanted)}
     return tuple(known.values())[len(sure) :]
 
@@ -207,6 +206,11 @@ def _facts_on_most(entry: Entry) -> frozenset[str]:
     return _survey(entry.program, NARROW) if _depends(entry.program) else entry.facts
 
 
+def _meets(entry: Entry, fact: str, clause: Clause, facts: Callable[[Entry], frozenset[str]]) -> bool:
+    """Whether a program shows a fact of a clause; a variant may be one of few engines, so on any of them."""
+    return fact in (entry.facts if fact in clause.variants else facts(entry))
+
+
 def _rare(
     clause: Clause,
     entries: Iterable[Entry],
@@ -217,8 +221,7 @@ def _rare(
     """The clause's discriminators and variants that are not met often enough, and how many programs are lacking."""
     applicable = [entry for entry in entries if not entry.facts.isdisjoint(clause.applies)]
     for fact in (*clause.discriminators.values(), *clause.variants):
-        looked_at = _facts if fact in clause.variants else facts  # a variant may be one of few engines
-        met = sum(fact in looked_at(entry) for entry in applicable)
+        met = sum(_meets(entry, fact, clause, facts) for entry in applicable)
         wanted = least if fact in clause.variants else max(least, math.ceil(share * len(applicable)))
         if met < wanted:
             yield fact, wanted - met

@@ -9,6 +9,7 @@ import hashlib
 import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,26 +36,28 @@ if (ctx._source.incarnation == params.incarnation && ctx._source.updated_at < pa
 """
 
 
-class DocumentMessages:
+class DocumentMessages(ABC):
     """The messages of a namespace; a subclass has the four calls of its client."""
 
     def __init__(self, namespace: str) -> None:
         self._threads = f"memassay-{namespace}-threads"
         self._messages = f"memassay-{namespace}-messages"
 
+    @abstractmethod
     def _get(self, docs: list[Json], *, exclude: str | None = None) -> list[Json]:
         """A multi-get of documents, without a field."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _refresh(self, index: str) -> None:
-        raise NotImplementedError
+        """Make what was written visible to searches."""
 
+    @abstractmethod
     def _search(self, searches: list[Json]) -> list[Json]:
         """Several searches: header, body, header, body, …"""
-        raise NotImplementedError
 
+    @abstractmethod
     def _bulk(self, alias: str, body: bytes) -> list[Json]:
-        raise NotImplementedError
+        """Many writes as lines of JSON; what became of each."""
 
     def page(
         self, thread_id: str, resource_id: str, count: int, offset: int = 0, metadata: Mapping[str, str] | None = None
