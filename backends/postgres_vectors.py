@@ -206,6 +206,10 @@ def adapt(context: AdaptContext) -> None:
 # Metadata and filters
 
 
+CONTAINERS = frozenset((dict, list))
+"""Types of values that no condition can match."""
+
+
 def json_text(value: object) -> str:
     """JSON as text."""
     return msgspec.json.encode(value).decode()
@@ -213,7 +217,9 @@ def json_text(value: object) -> str:
 
 def facets(metadata: Metadata) -> str:
     """The top-level scalars of an object, as JSON: what a condition can match."""
-    return json_text({key: value for key, value in metadata.items() if kind_of(value) is not None})
+    if not CONTAINERS.isdisjoint(map(type, metadata.values())):  # seldom
+        metadata = {key: value for key, value in metadata.items() if kind_of(value) is not None}
+    return json_text(metadata)
 
 
 def condition(node: Node, column: str, parameters: dict[str, Any]) -> str:

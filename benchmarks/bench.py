@@ -19,6 +19,7 @@ from ..spec.types import IndexConfig
 from . import bundle, freshness, gate
 from .bundle import Gate, Profile
 from .contenders import Contender, Unfilled
+from .drive import HERE, Drive
 from .entrants import Entrant
 from .load import Stuck
 from .measure import Course, Lacking, Measured, Wrong
@@ -51,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to measure, and how.
 
     index: how indices are built; None is each engine's default. method, urls: how engines are had (engine.choose).
-    results: verdicts known from runs of `memassay verify`, with the files they are from.
+    results: verdicts known from runs of `memassay verify`, with the files they are from. drive: who makes the load.
     """
 
     entrants: Sequence[Entrant]
@@ -62,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     method: str = AUTO
     urls: Mapping[str, str] = {}
     results: Sequence[tuple[Path, BackendResult]] = ()
+    drive: Drive = HERE
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -96,6 +98,7 @@ class Bench:
                 group += 1
                 with ExitStack() as stack:
                     here = self._together(stack, waiting, group)
+                    stack.callback(self._plan.drive.leave)
                     self._measure(here, numbers)
             if group > 1:
                 self.state.note(
@@ -179,7 +182,7 @@ class Bench:
         """Warm up every workload on every contender, then measure them round by round."""
         plan = self._plan
         courses = [
-            Course(contender, workload, plan.scene, plan.profile, plan.seed)
+            Course(contender, workload, plan.scene, plan.profile, plan.seed, plan.drive)
             for workload in plan.workloads
             for contender in here
             if self._finished(contender.name) < numbers[-1]

@@ -40,20 +40,15 @@ from ..spec.index_requests import parse_config
 from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
-from .agent import open_agent_memory
 from .bench import Bench, Plan
 from .bundle import Manifest, Peak, Profile
-from .cluster import Cluster, connected
+from .cluster import connected
 from .commands import wide
-from .datasets import open_dataset
+from .drive import HERE, Recipe, Spread
 from .entrants import FLOORS, entrants
-from .filters import Filter
 from .machine import fingerprint
 from .profiles import PROFILES
-from .scene import Scene
 from .state import State, resumed
-from .truth import Truth, exact
-from .vectorset import VectorSet
 from .workloads import WORKLOADS
 
 HELP = """Measure stores under load: peak, latency at rates below it, and recall in the same run.
@@ -120,6 +115,9 @@ def bench(
         str | None,
         typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler, on whose workers exact truth is found."),
     ] = None,
+    load_workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Make the load from N workers of --cluster, not from here.")
+    ] = 0,
     provision: Provision = AUTO,
     url: Urls = None,
     image: Images = None,
@@ -133,6 +131,10 @@ def bench(
     with user_errors(), engines(url, image, home, heap) as chosen:
         bounded(seed)
         profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
+        if load_workers:
+            if cluster is None:
+                raise UsageProblem("--load-workers needs --cluster", hint="give the scheduler's address")
+            profile_ = msgspec.structs.replace(profile_, load_workers=load_workers)
         config = index_config(index)
         check_files(json_file, resume=resume)
         given = gate.read(result or ())
@@ -148,7 +150,8 @@ def bench(
             settings.use(steady),
             nullcontext() if cluster is None else connected(cluster) as workers,
         ):
-            scene = scene_of(profile_, top_k, seed, display, workers)
+            recipe = recipe_of(profile_, top_k, seed)
+            scene = recipe.make(workers, display.say)
             run = manifest.Run(
                 profile=profile_,
                 scene=scene,
@@ -171,6 +174,9 @@ def bench(
                 method=provision,
                 urls=urls,
                 results=given,
+                drive=HERE
+                if workers is None or not load_workers
+                else Spread(workers, load_workers, recipe, known.note),
             )
             spent = 0.0 if before is None else before.manifest.seconds
             done = measure(plan, run, known, display, json_file, spent=spent)
@@ -202,16 +208,10 @@ def peaks_in(path: Path) -> dict[tuple[str, str], Peak]:
     return {(peak.contender, peak.workload): peak for peak in bundle.read_manifest(path).peaks}
 
 
-def scene_of(profile: Profile, k: int, seed: int, display: Display, cluster: Cluster | None) -> Scene:
-    """What is stored and asked about. Exact truth is found on the cluster, if there is one. Raises UsageProblem."""
-    vectors = open_dataset(profile.data, told=display.say)
+def recipe_of(profile: Profile, k: int, seed: int) -> Recipe:
+    """What is stored and asked about."""
     meaning = any("semantic_recall" in WORKLOADS[name].needs for name in profile.workloads)
-    memory = open_agent_memory(profile.memory, told=display.say, meaning=meaning)
-
-    def truth(data: VectorSet, filter: Filter, k: int) -> list[Truth]:
-        return exact(data, filter, k, cluster=cluster, told=display.say)
-
-    return Scene(vectors, memory, k=k, seed=seed, truth=truth)
+    return Recipe(data=profile.data, memory=profile.memory, meaning=meaning, k=k, seed=seed)
 
 
 def code_of(manifest: Manifest) -> Exit:

@@ -80,7 +80,7 @@ class Contender:
         self._clients: list[Client] = []
         self._filled: list[Filled] = []
         self._index: IndexConfig | None = None
-        self._embedded = False
+        self.embedded = False
         """Whether messages are embedded; where nothing is found by meaning, stores are spared that."""
 
     @property
@@ -117,7 +117,7 @@ class Contender:
 
     def _store(self) -> StoreClient:
         backend, url = self.engine.backend, self.engine.endpoint.url
-        runtime = Runtime(embedder=self.scene.embedder if self._embedded else None)
+        runtime = Runtime(embedder=self.scene.embedder if self.embedded else None)
         return StoreClient(
             lambda: backend.open_memory(url, self.namespace, runtime, MemoryConfig()),
             lambda: backend.open_index(url, self.namespace, runtime),
@@ -140,10 +140,10 @@ class Contender:
                 )
 
     def _fill(self, needs: Set[str], index: IndexConfig | None) -> None:
-        self._embedded = "semantic_recall" in needs
+        self.embedded = "semantic_recall" in needs
         with closing(self._store()) as client:
             if "storage" in needs:
-                self._filled.append(fill_memory(client.get("memory"), self.scene, embedded=self._embedded))
+                self._filled.append(fill_memory(client.get("memory"), self.scene, embedded=self.embedded))
             if "vectors" in needs:
                 self._filled.append(fill_index(client.get("index"), self.scene, index))
                 self._index = client.get("index").describe_index(INDEX).config

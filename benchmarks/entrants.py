@@ -44,10 +44,17 @@ class Entrant(msgspec.Struct, frozen=True):
     @contextmanager
     def enter(self, engine: Engine, scene: Scene) -> Generator[Contender]:
         """The contender, in a namespace of its own on its engine."""
-        with Namespaces(engine) as namespaces, namespaces.fresh() as namespace:
-            made = ByHand if self.kind == "baseline" else Contender
-            with closing(made(self.name, self.kind, engine, namespace, scene)) as contender:
-                yield contender
+        with (
+            Namespaces(engine) as namespaces,
+            namespaces.fresh() as namespace,
+            closing(self.contender(engine, namespace, scene)) as contender,
+        ):
+            yield contender
+
+    def contender(self, engine: Engine, namespace: str, scene: Scene) -> Contender:
+        """The contender, in this namespace."""
+        made = ByHand if self.kind == "baseline" else Contender
+        return made(self.name, self.kind, engine, namespace, scene)
 
 
 def entrants(names: Sequence[str], load: Callable[[str], Backend] = find) -> tuple[Entrant, ...]:

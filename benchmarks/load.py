@@ -87,10 +87,10 @@ class Ran(NamedTuple):
         return sum(not note.failed and note.sent for note in self.notes) * 1e9 / max(1, self.elapsed)
 
 
-def closed(work: Work, concurrency: int, *, seconds: float, most: int | None = None) -> Ran:
+def closed(work: Work, concurrency: int, *, seconds: float, most: int | None = None, at: int | None = None) -> Ran:
     """Every client asks as soon as it was answered, for so long, or for at most so many operations.
 
-    Raises Stuck.
+    at: when to begin, nanoseconds of the system's clock; at once unless it is given. Raises Stuck.
     """
     limit = work.many if not work.cyclic else sys.maxsize
     limit = min(limit, most) if most is not None else limit
@@ -113,7 +113,7 @@ def closed(work: Work, concurrency: int, *, seconds: float, most: int | None = N
             notes.append(Note(number, started, started, started, ended, kept, failed))
 
     with _quiet(), _workers(worker, work.senders[:concurrency], stop) as (threads, notes):
-        cpu, origin = time.process_time_ns(), time.perf_counter_ns()
+        cpu, origin = time.process_time_ns(), _begun(at)
         begin.set()
         _join(threads, seconds + PATIENCE)
         cpu = time.process_time_ns() - cpu
@@ -132,11 +132,11 @@ def schedule(rate: float, seconds: float, arrivals: Arrivals, seed: int) -> NDAr
     return due[due < seconds * 1e9].astype(np.int64)
 
 
-def open_loop(work: Work, concurrency: int, due: Sequence[int] | NDArray[np.int64]) -> Ran:
+def open_loop(work: Work, concurrency: int, due: Sequence[int] | NDArray[np.int64], *, at: int | None = None) -> Ran:
     """Hand out every operation when it is due, whatever became of the others. None is dropped.
 
     What no client took up in a while after the last was due is noted as not sent. The caller's thread schedules; so an
-    interruption reaches it. Raises Stuck, and ValueError when there are not enough operations.
+    interruption reaches it. at: see closed. Raises Stuck, and ValueError when there are not enough operations.
     """
     if len(due) > work.many and not work.cyclic:
         raise ValueError(f"{len(due)} operations are due, {work.many} are prepared")
@@ -162,7 +162,7 @@ def open_loop(work: Work, concurrency: int, due: Sequence[int] | NDArray[np.int6
             notes,
         ),
     ):
-        cpu, origin = time.process_time_ns(), time.perf_counter_ns()
+        cpu, origin = time.process_time_ns(), _begun(at)
         begin.set()
         with _punctual():
             _hand_out(queue, times, work.many, origin)
@@ -172,6 +172,22 @@ def open_loop(work: Work, concurrency: int, due: Sequence[int] | NDArray[np.int6
         cpu = time.process_time_ns() - cpu
     done = [note for each in notes for note in each] + unsent
     return Ran(done, max((note.ended for note in done), default=1), cpu)
+
+
+def told(error: BaseException) -> str:
+    """What was raised, in words."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _begun(at: int | None) -> int:
+    """Wait until it is time; when that was, by the clock that times everything."""
+    now = time.perf_counter_ns()
+    if at is None:
+        return now
+    wait = at - time.time_ns()
+    if wait > 0:
+        time.sleep(wait / 1e9)
+    return now + wait
 
 
 def _hand_out(queue: SimpleQueue[Any], times: Sequence[int], many: int, origin: int) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..harness.plain import bounded
 from ..spec.errors import Unsupported
 from . import load
 from .bundle import Peak, Profile
 from .contenders import Contender
-from .load import Ran, Work
+from .drive import HERE, Drive, Elsewhere, Operations
+from .load import Ran
 from .samples import Phase, Record, Samples, gather
 from .scene import Scene
 from .warmup import warm_up
@@ -55,7 +56,15 @@ class Measured(NamedTuple):
 class Course:
     """A workload on a contender. Phases are to be run in the order of the methods."""
 
-    def __init__(self, contender: Contender, workload: Workload, scene: Scene, profile: Profile, seed: int) -> None:
+    def __init__(
+        self,
+        contender: Contender,
+        workload: Workload,
+        scene: Scene,
+        profile: Profile,
+        seed: int,
+        drive: Drive = HERE,
+    ) -> None:
         self.contender = contender
         self.workload = workload
         self.peak: Peak | None = None
@@ -64,6 +73,7 @@ class Course:
         self._scene = scene
         self._profile = profile
         self._seed = seed
+        self._drive = drive
         self._series = contender.series
         self._phases = 0
         self._rate = 0.0
@@ -71,7 +81,7 @@ class Course:
 
     def warm_up(self, *, find_peak: bool) -> Iterator[Measured]:
         """The first operations, one after the other; then what is discarded. Raises Lacking, Wrong, Stuck."""
-        cold = self._closed("cold", 1, seconds=load.PATIENCE, most=self._profile.cold)
+        cold = self._closed("cold", 1, seconds=load.PATIENCE, most=self._profile.cold, drive=HERE)
         yield self._measured(cold, "cold", 1)
         refused = [note.answer for note in cold[1].notes if note.failed]
         if len(refused) == len(cold[1].notes) and all(isinstance(error, Unsupported) for error in refused):
@@ -83,7 +93,7 @@ class Course:
         windows: list[Measured] = []
 
         def window() -> Ran:
-            ran = self._closed("warmup", clients, seconds=WINDOW)
+            ran = self._closed("warmup", clients, seconds=WINDOW, drive=HERE)
             windows.append(self._measured(ran, "warmup", clients))
             return ran[1]
 
@@ -128,39 +138,35 @@ class Course:
             if rate > 0:
                 yield self._open(clients, rate, share, number)
 
-    def _closed(self, phase: Phase, clients: int, *, seconds: float, most: int | None = None) -> tuple[Stream, Ran]:
+    def _closed(
+        self, phase: Phase, clients: int, *, seconds: float, most: int | None = None, drive: Drive | None = None
+    ) -> tuple[Stream, Ran]:
         most = MOST if most is None else most
         expected = min(most, max(AT_FIRST // self.workload.rows, int(RESERVE * self._rate * seconds)))
-        stream = self._stream(max(1, expected))
-        ran = load.closed(self._work(stream, clients), clients, seconds=seconds, most=most)
+        made = self._phase(max(1, expected))
+        ran = (drive or self._drive).closed(made, clients, seconds=seconds, most=most)
         if phase != "cold":
             self._rate = max(self._rate, ran.throughput)
-        return stream, ran
+        return made.stream, ran
 
     def _open(self, clients: int, rate: float, share: float, number: int) -> Measured:
         profile = self._profile
         seconds = min(max(profile.open_seconds, profile.open_samples / rate), profile.open_most_seconds)
         due = load.schedule(rate, seconds, profile.arrivals, self._seed + self._phases)
-        stream = self._stream(max(1, len(due)))
-        ran = load.open_loop(self._work(stream, clients), clients, due)
-        return self._measured((stream, ran), "open", clients, round=number, rate=rate, share=share)
+        made = self._phase(max(1, len(due)))
+        ran = self._drive.open_loop(made, clients, due)
+        return self._measured((made.stream, ran), "open", clients, round=number, rate=rate, share=share)
 
-    def _stream(self, many: int) -> Stream:
+    def _phase(self, many: int) -> Operations:
+        """The operations of the next phase; what they need has been done."""
         self._phases += 1
-        return self.workload.stream(self._scene, self._series, many, self._seed + self._phases)
-
-    def _work(self, stream: Stream, clients: int) -> Work:
-        opened = self.contender.clients(clients)
+        seed, first = self._seed + self._phases, self._series.at
+        stream = self.workload.stream(self._scene, self._series, many, seed)
         if stream.before:
-            prepare = opened[0].bind(stream.before)
+            prepare = self.contender.clients(1)[0].bind(stream.before)
             for number in range(len(stream.before)):
                 prepare(number)
-        calls = stream.calls
-
-        def keep(number: int, answer: Any) -> Any:
-            return self.contender.keep(calls[number], answer)
-
-        return Work([client.bind(calls) for client in opened], keep, len(calls), stream.cyclic)
+        return Operations(self.contender, self.workload, stream, many, seed, first)
 
     def _measured(
         self,
@@ -200,4 +206,5 @@ class Course:
                 yield Record(*times, "ok")
 
     def _told(self, error: BaseException) -> str:
-        return bounded(self.contender.engine.redactor.text(f"{type(error).__name__}: {error}"), ERROR_LENGTH)
+        said = str(error) if isinstance(error, Elsewhere) else load.told(error)
+        return bounded(self.contender.engine.redactor.text(said), ERROR_LENGTH)

@@ -86,6 +86,11 @@ class Series:
         self._next += many
         return range(first, self._next)
 
+    @property
+    def at(self) -> int:
+        """The next number."""
+        return self._next
+
     def ahead(self) -> Series:
         """One that stands where this does."""
         return Series(self._next)

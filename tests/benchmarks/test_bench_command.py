@@ -196,6 +196,19 @@ def test_truth_may_be_found_on_a_cluster(bench: Bench) -> None:
     assert {row.recall for row in written().manifest.rows if row.contender == "reference"} == {1.0}
 
 
+def test_load_may_come_from_workers(bench: Bench, tmp_path: Path) -> None:
+    with local(2) as cluster:
+        arguments = ("--cluster", cluster.address, "--load-workers", 2, "--url", f"libsql={tmp_path / 'store.db'}")
+        ran = bench("baseline:libsql", *arguments)
+    assert ran.exit_code == 0, ran.output
+    manifest = written().manifest
+    assert manifest.profile.load_workers == 2
+    assert manifest.notes[0].startswith("load from 2 workers")
+    assert {row.recall for row in manifest.rows if (row.contender, row.workload) == ("baseline:libsql", "vector")} == {
+        1.0
+    }
+
+
 # The gate
 
 
@@ -404,6 +417,7 @@ def test_a_run_of_other_options_is_not_resumed(bench: Bench, interrupted: Bundle
         (["noop", "--json", "."], "is a directory"),
         (["noop", "--seed", "-1"], "--seed"),
         (["noop", "--cluster", "nowhere"], "nowhere"),
+        (["noop", "--load-workers", "2"], "--load-workers needs --cluster"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_hint(bench: Bench, arguments: list[str], told: str) -> None:
