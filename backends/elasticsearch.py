@@ -87,7 +87,9 @@ class ElasticsearchBackend:
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
         """See protocols.Backend."""
         where = names(namespace)
-        return DocumentIndex(ElasticsearchDocuments(connect(url)), where, SETTINGS, ElasticsearchVectors(), runtime)
+        return DocumentIndex(
+            ElasticsearchDocuments(connect(url)), where, SETTINGS, ElasticsearchVectors(runtime.effort), runtime
+        )
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""

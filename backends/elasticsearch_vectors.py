@@ -37,6 +37,9 @@ class ElasticsearchVectors:
 
     capabilities = VECTOR_CAPABILITIES
 
+    def __init__(self, effort: int | None = None) -> None:
+        self._effort = effort or EFFORT
+
     def mapping(self, index: NewIndex) -> Json:
         """See document_vectors.VectorLanguage."""
         config = index.config
@@ -62,7 +65,7 @@ class ElasticsearchVectors:
 
     def nearest(self, field: str, query: list[float], k: int, where: Clause) -> Clause:
         """See document_vectors.VectorLanguage."""
-        knn: Json = {"field": field, "query_vector": query, "k": k, "num_candidates": max(k, EFFORT)}
+        knn: Json = {"field": field, "query_vector": query, "k": k, "num_candidates": max(k, self._effort)}
         return {"knn": knn if where == EVERYTHING else knn | {"filter": where}}
 
     def product(self, field: str) -> str:

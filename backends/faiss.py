@@ -466,11 +466,11 @@ class FaissIndex:
         """The index in FAISS, brought up to date with what this transaction sees."""
         cache = self._caches.pop(index.name, None)  # put back when the replay has succeeded
         if cache is None or cache.number != index.number or cache.change < index.changed - KEPT_REMOVALS:
-            cache = Cache(index)
+            cache = Cache(index, self._runtime.effort)
         if cache.change < index.changed:
             self._replay(index, cache)
             if cache.dead > max(REMAINS, len(cache.slots) - cache.dead):
-                cache = Cache(index)
+                cache = Cache(index, self._runtime.effort)
                 self._replay(index, cache)
         self._caches[index.name] = cache
         return cache
@@ -602,7 +602,7 @@ class Cache:
     length 1, in float64: components of 1e-25 or 1e30 would be lost in FAISS's own arithmetic.
     """
 
-    def __init__(self, index: Registered) -> None:
+    def __init__(self, index: Registered, effort: int | None) -> None:
         self.number = index.number
         self.metric: Metric = index.metric
         self.change = 0
@@ -615,6 +615,7 @@ class Cache:
         self._longest = 0.0
         self._tuned_at = 0
         self._breadth = 0
+        self._effort = effort
 
     def config(self) -> IndexConfig:
         """The index's configuration, as FAISS has it."""
@@ -648,7 +649,7 @@ class Cache:
             return self.slots[candidates]
         query = (_normalised(asked.vector[None]) if self.metric == "cosine" else asked.vector[None]).copy()
         selector = _faiss.IDSelectorBitmap(np.packbits(candidates, bitorder="little"))
-        if not asked.exact and self.ann is not None and count > SCANNED:
+        if not asked.exact and self.ann is not None and (self._effort or count > SCANNED):
             positions = self._approximate(query, wanted, selector, count)
             if positions is not None:
                 return self.slots[positions]
@@ -676,6 +677,9 @@ class Cache:
 
     def _approximate(self, query: Vectors, wanted: int, selector: Any, count: int) -> Slots | None:
         """Positions of `wanted` rows, or None when a scan has to answer."""
+        if self._effort:
+            self._grow()
+            return self._searched(query, wanted, selector, self._effort) if self.ann.ntotal else None
         stale = len(self.slots) >= 2 * self._tuned_at
         if not stale and not self._breadth:  # a scan was better, and still is: no use in growing the index
             return None
@@ -690,6 +694,9 @@ class Cache:
         breadth = math.ceil(least * len(self.slots) / count)
         if self._cost(breadth) >= count:
             return None
+        return self._searched(query, wanted, selector, breadth)
+
+    def _searched(self, query: Vectors, wanted: int, selector: Any, breadth: int) -> Slots | None:
         positions: Slots = self.ann.search(query, wanted, params=self._parameters(breadth, selector))[1][0]
         positions = positions[positions >= 0]  # FAISS fills up with -1
         return positions if len(positions) == wanted else None

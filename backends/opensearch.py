@@ -102,7 +102,9 @@ class OpenSearchBackend:
         try:
             if plugin(client) is None:
                 raise Unsupported("vectors", hint="install OpenSearch's k-NN plugin", clause="CAP-1")
-            return DocumentIndex(documents, where, SETTINGS | VECTOR_SETTINGS, OpenSearchVectors(), runtime)
+            return DocumentIndex(
+                documents, where, SETTINGS | VECTOR_SETTINGS, OpenSearchVectors(runtime.effort), runtime
+            )
         except BaseException:
             documents.close()
             raise

@@ -41,6 +41,9 @@ class OpenSearchVectors:
 
     capabilities = VECTOR_CAPABILITIES
 
+    def __init__(self, effort: int | None = None) -> None:
+        self._effort = effort or EFFORT
+
     def mapping(self, index: NewIndex) -> Json:
         """See document_vectors.VectorLanguage."""
         field: Json = {"type": "knn_vector", "dimension": index.dimension}
@@ -64,7 +67,7 @@ class OpenSearchVectors:
 
     def nearest(self, field: str, query: list[float], k: int, where: Clause) -> Clause:
         """See document_vectors.VectorLanguage."""
-        knn: Json = {"vector": query, "k": k, "method_parameters": {"ef_search": max(k, EFFORT)}}
+        knn: Json = {"vector": query, "k": k, "method_parameters": {"ef_search": max(k, self._effort)}}
         return {"knn": {field: knn if where == EVERYTHING else knn | {"filter": where}}}
 
     def product(self, field: str) -> str:

@@ -67,7 +67,7 @@ class PostgresIndex:
     def __init__(self, connection: Connection, runtime: Runtime) -> None:
         self._connection = connection
         self._extension = need_extension(connection)
-        self._nearest = Nearest(connection, self._extension)
+        self._nearest = Nearest(connection, self._extension, runtime.effort)
         self._runtime = runtime
         self._closed = False
         self._lock = threading.RLock()

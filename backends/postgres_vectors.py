@@ -304,8 +304,9 @@ Row = tuple[Any, ...]
 class Nearest:
     """Finds nearest rows over one connection, whose settings it keeps."""
 
-    def __init__(self, connection: Connection, extension: Extension) -> None:
+    def __init__(self, connection: Connection, extension: Extension, effort: int | None = None) -> None:
         self._connection = connection
+        self._effort = effort
         self.extension = extension
         self._efforts: dict[str, int] = {}
         self._set: dict[str, int] = {}
@@ -319,11 +320,11 @@ class Nearest:
             found = self.few(target, search)
             if found is not None:
                 return found
-        while effort := self._efforts.get(target.relation):
+        while effort := self._effort or self._efforts.get(target.relation):
             found = self.approximate(target, search, effort)
             if len(found) < search.k:
                 break
-            if self._efforts[target.relation] == effort:  # else it has been tuned anew
+            if self._effort or self._efforts[target.relation] == effort:  # else it has been tuned anew
                 return found
         return self.exact(target, search)
 

@@ -132,7 +132,7 @@ class Bench:
                     self._pass_gate(contender)
                 self.state.engines[entrant.name] = contender.describe(group)
                 self._tell.working(f"{entrant.name}: storing", 0, 1)
-                contender.fill(self._plan.workloads, self._plan.index)
+                contender.fill(self._plan.workloads, self._plan.index, self._plan.profile.effort)
             except (EngineUnavailable, EngineFailed, Unfilled) as error:
                 self._give_up(entrant, str(error))
                 continue

@@ -76,6 +76,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of either kind for which it is measured when writes show; 0 where it is not."""
     indicative: bool = False
     """Too little is measured for more than a first idea."""
+    effort: int | None = None
+    """How broadly approximate indices were searched, in each engine's own unit; None leaves it to the store."""
     load_workers: int = 0
     """Processes of a cluster that make the load; 0 where it is made by the process that measures."""
 

@@ -57,7 +57,7 @@ HELP = """Measure stores under load: peak, latency at rates below it, and recall
 Examples:
   memassay bench libsql postgres
   memassay bench libsql postgres --profile standard --json run.json
-  memassay bench postgres --index hnsw,m=8,ef_construction=32 --workload vector
+  memassay bench postgres --index hnsw,m=8,ef_construction=32 --effort 64 --workload vector
   memassay bench libsql postgres --json run.json --resume
 
 \b
@@ -96,6 +96,12 @@ def bench(
     index: Annotated[
         str | None, typer.Option(metavar="TYPE[,NAME=N]…", help="How indices are built; each engine's default else.")
     ] = None,
+    effort: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1_000, help="How broadly approximate indices are searched: ef_search, probes, num_candidates."
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Instead of the profile's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of questions, order and arrivals.")] = 0,
     result: Annotated[
@@ -131,6 +137,7 @@ def bench(
     with user_errors(), engines(url, image, home, heap) as chosen:
         bounded(seed)
         profile_ = profile_of(profile, workload or (), rate or (), data=data, memory=memory, rounds=rounds)
+        profile_ = msgspec.structs.replace(profile_, effort=effort)
         if load_workers:
             if cluster is None:
                 raise UsageProblem("--load-workers needs --cluster", hint="give the scheduler's address")

@@ -25,11 +25,11 @@ HELP = """Compare engines at equal recall: what each gives at 0.90, 0.95 and 0.9
 \b
 Examples:
   memassay curves runs/
-  memassay curves m8.json m16.json m32.json
+  memassay curves effort-16.json effort-64.json effort-256.json
 
 \b
-Each run of `bench --index` is one point of a curve; a run at one setting alone says nothing about another recall.
-The whole curve is shown under the figures read off it.
+Each run of `bench --effort` or `--index` is one point of a curve; a run at one setting alone says nothing about another
+recall. The whole curve is shown under the figures read off it.
 """
 
 SEARCHES = {"vectors", "semantic_recall"}
@@ -92,7 +92,7 @@ def curves(manifests: Sequence[Manifest]) -> list[Curve]:
     """One for each search, contender and load, by search; every run is a point."""
     points: dict[tuple[str, float, str], list[Point]] = {}
     for manifest in manifests:
-        settings = {engine.name: _setting(engine.index) for engine in manifest.engines}
+        settings = {engine.name: _setting(engine.index, manifest.profile.effort) for engine in manifest.engines}
         for row in manifest.rows:
             value = _value(row)
             if row.recall is not None and value and _searches(row.workload):
@@ -116,8 +116,10 @@ def _value(row: Row) -> float | None:
     return row.response_ms.get("50") if row.phase == "open" and row.share and not row.saturated else None
 
 
-def _setting(index: IndexConfig | None) -> str:
+def _setting(index: IndexConfig | None, effort: int | None) -> str:
     parts: dict[str, object] = msgspec.to_builtins(index) if index is not None else {}
+    if index is not None and index.type != "flat":
+        parts["effort"] = effort
     return ", ".join(str(value) if name == "type" else f"{name} {value}" for name, value in parts.items() if value)
 
 

@@ -18,7 +18,10 @@ from .machine import DRIFT, Machine
 from .samples import Samples
 from .statistics import CONFIDENCE, EFFECT
 
-MEANING = ("data", "memory", "arrivals", "warmup_seconds", "closed_seconds", "open_seconds", "open_most_seconds")
+MEANING = (
+    *("data", "memory", "arrivals", "load_workers"),
+    *("warmup_seconds", "closed_seconds", "open_seconds", "open_most_seconds"),
+)
 """What of a profile decides what a figure means. How many rounds, shares and workloads there are does not."""
 
 

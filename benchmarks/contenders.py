@@ -80,6 +80,8 @@ class Contender:
         self._clients: list[Client] = []
         self._filled: list[Filled] = []
         self._index: IndexConfig | None = None
+        self.effort: int | None = None
+        """How broadly approximate indices are searched; None leaves it to the store."""
         self.embedded = False
         """Whether messages are embedded; where nothing is found by meaning, stores are spared that."""
 
@@ -117,14 +119,15 @@ class Contender:
 
     def _store(self) -> StoreClient:
         backend, url = self.engine.backend, self.engine.endpoint.url
-        runtime = Runtime(embedder=self.scene.embedder if self.embedded else None)
+        runtime = Runtime(embedder=self.scene.embedder if self.embedded else None, effort=self.effort)
         return StoreClient(
             lambda: backend.open_memory(url, self.namespace, runtime, MemoryConfig()),
             lambda: backend.open_index(url, self.namespace, runtime),
         )
 
-    def fill(self, workloads: Sequence[Workload], index: IndexConfig | None) -> None:
+    def fill(self, workloads: Sequence[Workload], index: IndexConfig | None, effort: int | None = None) -> None:
         """Store what the workloads are about, as far as it can do them. Raises Unfilled."""
+        self.effort = effort
         if not self.judged:
             return
         try:

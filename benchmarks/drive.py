@@ -118,6 +118,7 @@ class Part(msgspec.Struct, frozen=True):
     capabilities: Capabilities
     namespace: str
     embedded: bool
+    effort: int | None
     workload: str
     many: int
     seed: int
@@ -193,6 +194,7 @@ class Spread:
             capabilities=contender.engine.capabilities,
             namespace=contender.namespace,
             embedded=contender.embedded,
+            effort=contender.effort,
             workload=phase.workload.name,
             many=phase.many,
             seed=phase.seed,
@@ -298,7 +300,7 @@ def _contender(part: Part, scene: Scene) -> Contender:
             redactor=Redactor([part.endpoint.url]),
         )
         made = entrant.contender(engine, part.namespace, scene)
-        made.embedded = part.embedded
+        made.embedded, made.effort = part.embedded, part.effort
         _contenders[key] = made
     return _contenders[key]
 

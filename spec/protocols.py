@@ -62,12 +62,15 @@ class Runtime:
         named, then once a message in the thread's order.
     embedder: for semantic recall; None when there is none.
     fault: called with the name of a point at which a crash test may end the process.
+    effort: how broadly an approximate index is searched, in its engine's own unit (ef_search, probes,
+        num_candidates); None leaves it to the store. It bears on recall and time, never on what may be returned.
     """
 
     clock: Callable[[], datetime] = _now
     new_id: Callable[[], str] = _uuid
     embedder: Embedder | None = None
     fault: Callable[[str], None] = _no_fault
+    effort: int | None = None
 
 
 class Memory(Protocol):
