@@ -26,6 +26,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from ..spec.capabilities import Capabilities
 from ..spec.embedding import embed, snapshot, text_of
@@ -76,6 +77,7 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, instant, iso
 from ..spec.vectors import MAX_TOP_K, Metric, Vector, scores, tolerance
+from ..spec.working_memory import WorkingOptions
 from .provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
 
 Filter = dict[str, Any]
@@ -247,7 +249,7 @@ def compose(storage: Half, index: Half, namespace: str, runtime: Runtime, config
     alone = replace(runtime, clock=clock, embedder=None)
     with ExitStack() as opened:
         messages = storage.backend.open_memory(
-            storage.url, namespace, alone, MemoryConfig(last_messages=options.last_messages)
+            storage.url, namespace, alone, msgspec.structs.replace(options, semantic_recall=UNSET)
         )
         opened.callback(messages.close)
         vectors = index.backend.open_index(index.url, embeddings_of(namespace), alone)
@@ -382,13 +384,13 @@ class ComposedMemory:
         """See protocols.Memory."""
         return self._storage.list_clones(source_thread_id, resource_id=resource_id)
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        return self._storage.get_working_memory(thread_id)
+        return self._storage.get_working_memory(thread_id, **options)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        self._storage.update_working_memory(thread_id, value)
+        self._storage.update_working_memory(thread_id, value, **options)
 
     # Deletes: the storage first
 

@@ -1,4 +1,4 @@
-"""Memory in a libSQL file: six tables to a namespace, every question asked in SQL.
+"""Memory in a libSQL file: nine tables to a namespace, every question asked in SQL.
 
 libSQL is SQLite underneath; what its Python binding does differently is noted where it matters.
 """
@@ -20,7 +20,6 @@ from ..spec.errors import (
     ConfigurationError,
     OwnershipMismatch,
     ThreadNotFound,
-    Unsupported,
 )
 from ..spec.filters import Window
 from ..spec.index_requests import SEMANTIC_INDEX, parse_semantic_index
@@ -65,6 +64,7 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, identifier, instant
 from ..spec.vectors import Metric, Vector
+from ..spec.working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working
 from .libsql_client import LISTED, Client, Row, connect, path_of, to_json
 from .libsql_index import LibsqlIndex, drop_indexes
 from .libsql_search import (
@@ -165,12 +165,20 @@ SCHEMA = (
         primary key (position, key)
     ) without rowid
     """,
+    """
+    create table if not exists $working_memory (
+        scope text not null,
+        owner text not null,
+        value text not null,
+        primary key (scope, owner)
+    )
+    """,
 )
 EMBEDDINGS = ("$embeddings", "$embedding_values")
 OF_MESSAGES = ("$message_values", *EMBEDDINGS)
 """What stands beside a message, under its position."""
 
-TABLES = (*OF_MESSAGES, "$embedding_index", "$messages", "$thread_values", "$threads")
+TABLES = (*OF_MESSAGES, "$embedding_index", "$messages", "$thread_values", "$threads", "$working_memory")
 THREAD = "id, resource_id, title, metadata, created_at, updated_at, cloned_from, cloned_at, cloned_last"
 MESSAGE = "id, thread_id, position, resource_id, role, content, metadata, created_at"
 
@@ -349,6 +357,7 @@ class LibsqlMemory:
             self._forget("thread_id = ?", thread_id)
             self._client.execute("delete from $messages where thread_id = ?", [thread_id])
             self._client.execute("delete from $thread_values where thread_id = ?", [thread_id])
+            self._client.execute("delete from $working_memory where scope = 'thread' and owner = ?", [thread_id])
             return self._client.execute("delete from $threads where id = ?", [thread_id]).rowcount > 0
 
     def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
@@ -373,6 +382,13 @@ class LibsqlMemory:
             self._insert_thread(thread)
             id_map = {old_id: self._runtime.new_id() for old_id in old_ids}
             messages = self._copy_messages(thread, id_map)
+            self._client.execute(
+                """
+                insert into $working_memory (scope, owner, value)
+                select scope, ?, value from $working_memory where scope = 'thread' and owner = ?
+                """,
+                [thread.id, source.id],
+            )
             return CloneResult(thread, messages, id_map)
 
     def _cloned_ids(self, asked: Clone) -> list[str]:
@@ -695,13 +711,37 @@ class LibsqlMemory:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        asked = parse_get_working(thread_id, self._options, **options)
+        with self._client.reading():
+            owner = self._working_owner(asked)
+            rows = self._client.rows("select value from $working_memory where scope = ? and owner = ?", owner)
+        return rows[0][0] if rows else None
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        asked, checked = parse_update_working(thread_id, value, self._options, **options)
+        with self._client.writing():
+            self._existing_thread(thread_id, "WM-1")
+            self._client.execute(
+                """
+                insert into $working_memory (scope, owner, value) values (?, ?, ?)
+                on conflict (scope, owner) do update set value = excluded.value
+                """,
+                (*self._working_owner(asked), checked),
+            )
+
+    def _working_owner(self, asked: WorkingRequest) -> tuple[str, str | None]:
+        """Whose working memory is asked for: that of a thread or of its resource; nobody's if it is unknown (WM-1b)."""
+        thread = self._thread(asked.thread_id)
+        if asked.resource_id is not None and thread is None:
+            raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="WM-1b")
+        if thread is None:
+            return asked.scope, None
+        if asked.resource_id not in (None, thread.resource_id):
+            raise OwnershipMismatch(f"thread {thread.id!r} is another resource's", clause="WM-1b")
+        return asked.scope, thread.id if asked.scope == "thread" else thread.resource_id
 
     # Parts of several calls
 

@@ -13,6 +13,7 @@ VECTOR_CAPABILITIES = Capabilities(
     durable=True,
     atomicity="compensated",
     clone=True,
+    working_memory=True,
     vectors=True,
     semantic_recall=True,
     resource_scope=True,

@@ -36,6 +36,7 @@ VECTOR_CAPABILITIES = Capabilities(
     durable=True,
     atomicity="transaction",
     clone=True,
+    working_memory=True,
     vectors=True,
     semantic_recall=True,
     resource_scope=True,

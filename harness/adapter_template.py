@@ -33,6 +33,7 @@ from ..spec.types import (
     ThreadPage,
 )
 from ..spec.values import bounded, copy_message, copy_thread, identifier, instant
+from ..spec.working_memory import WorkingOptions
 
 
 class Namespace:
@@ -287,11 +288,11 @@ class ExampleMemory:
         """SEM-6: there is none."""
         return None
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """CAP-1: refused, as `working_memory` is not among the capabilities."""
         raise Unsupported("get_working_memory")
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """CAP-1."""
         raise Unsupported("update_working_memory")
 

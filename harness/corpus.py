@@ -19,7 +19,7 @@ from ..spec.capabilities import Capabilities
 from ..spec.clauses import select
 from ..spec.clauses.model import Clause, Level
 from ..spec.facts import survey
-from ..spec.program import CloneThread, ListClones, Program
+from ..spec.program import CloneThread, GetWorkingMemory, ListClones, Program, UpdateWorkingMemory
 from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
@@ -351,6 +351,7 @@ def _survey(program: Program, capabilities: Capabilities) -> frozenset[str]:
 def _depends(program: Program) -> bool:
     """Whether what a program shows depends on what the store can do."""
     return bool(program.embedder) or any(
-        operation.target == "index" or isinstance(operation, CloneThread | ListClones)
+        operation.target == "index"
+        or isinstance(operation, CloneThread | ListClones | GetWorkingMemory | UpdateWorkingMemory)
         for operation in program.operations
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .vectors import METRICS, IndexType, Metric
+from .vectors import INDEX_TYPES, METRICS, IndexType, Metric
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,3 +60,16 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def approximate(self) -> bool:
         """Whether there is an index type that may miss rows (VEC-5)."""
         return any(kind != "flat" for kind in self.index_types)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether there is something optional that it lacks, and so a call to refuse with `Unsupported` (CAP-1)."""
+        optional = (
+            self.storage,
+            self.clone,
+            self.working_memory,
+            self.vectors,
+            self.semantic_recall,
+            self.resource_scope,
+        )
+        return not all(optional) or {*self.index_types} < {*INDEX_TYPES} or {*self.metrics} < {*METRICS}

@@ -23,6 +23,7 @@ from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
 from .errors import StoreError
 from .facts_visibility import visible
+from .facts_working import WorkingHistory
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
@@ -73,6 +74,7 @@ class _Survey:
         self.deleted_threads: set[str] = set()
         self.index = ModelIndex(self.namespace.indexes, capabilities)
         self.model = reader(program, self.state, capabilities)
+        self.working = WorkingHistory(self.model)
         self.embedder = LiteralEmbedder(program.embedder)
         self.queries: list[ops.QueryVectors] = []
         self.approximate: dict[str, int] = {}
@@ -90,8 +92,11 @@ class _Survey:
                 old_rows = dict(self.state.by_id) if writes else {}
                 embedded = dict(self.state.embedded) if writes else {}
                 indexes = {name: dict(rows) for name, rows in self.index.state.rows.items()} if writes else {}
+                held = dict(self.state.working) if writes else {}
                 outcome = interpreter.step(operation)
                 self.step(operation, outcome, before, old_rows)
+                if writes:
+                    self.pending |= set(self.working.write(operation, outcome, held))
                 if writes and isinstance(outcome, Returned):
                     if operation.target == "index":
                         self.pending |= set(self.index_write(operation, outcome.value, indexes))
@@ -116,6 +121,7 @@ class _Survey:
             case ops.Reopen():
                 self.pending |= set(self.reopened())
                 self.synced = False
+                self.working.reopen()
             case ops.Tick():
                 pass
             case ops.Recall() if self.synced:
@@ -134,6 +140,8 @@ class _Survey:
                     self.approximate[name] = self.approximate.get(name, 0) + 1
                     if self.approximate[name] >= RECALL_QUERIES:
                         self.facts |= {"recall.measured", f"recall.{self.index.describe_index(name).config.type}"}
+            case ops.GetWorkingMemory() if self.synced:
+                self.facts |= set(self.working.read(operation, outcome))
             case ops.ListClones() if self.synced and isinstance(outcome, Returned):
                 self.facts.add("clones.listed" if outcome.value else "clones.none")
             case ops.Operation() if operation.target == "index" and operation.role == "write":

@@ -47,6 +47,9 @@ class Errors:
         code = got.code if isinstance(got, Refused) else ""
         if isinstance(operation, ops.Recall):
             return "ORD-6" if code in ("thread_not_found", "ownership_mismatch") else self.feature(operation)
+        if isinstance(operation, ops.GetWorkingMemory | ops.UpdateWorkingMemory):
+            ids = [arguments.get(name) for name in ("thread_id", "resource_id")]
+            return text_clause(ids) or MAIN_CLAUSE[operation.name]
         if isinstance(operation, ops.CreateThread) and code == "already_exists":
             others = [name for name in self.known.state.threads if name not in operation.threads()]
             return next((clause for name in operation.threads() if (clause := confusion(name, others))), "THR-1")

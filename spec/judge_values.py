@@ -59,7 +59,11 @@ class Values:
                     clause = "THR-1" if created else "THR-3"
                 else:
                     clause = (
-                        "MSG-3" if self.known.touching() else "CLN-4" if self.known.related(expected.id) else "ISO-2"
+                        "MSG-3"
+                        if self.known.touching()
+                        else "CLN-4"
+                        if self.known.related(expected.id)
+                        else self.known.collateral("ISO-2")
                     )
             elif field == "created_at":
                 given = created and self.known.given_instant(expected.id)

@@ -22,6 +22,7 @@ from .types import (
     OrderBy,
     SemanticRecall,
     ThreadFilter,
+    WorkingMemory,
 )
 
 
@@ -198,22 +199,36 @@ class Recall(Operation, frozen=True, kw_only=True, tag="recall"):
 
 
 class GetWorkingMemory(Operation, frozen=True, kw_only=True, tag="get_working_memory"):
-    """A thread's working memory."""
+    """The working memory of a thread or of its resource."""
 
     thread_id: Form
+    resource_id: Form | UnsetType = UNSET
+    thread_config: Form | UnsetType = UNSET
+
+    def argument(self, name: str, form: Form) -> Any:
+        """See Operation."""
+        return config(form) if name == "thread_config" else resolve(form)
 
 
 class UpdateWorkingMemory(Operation, frozen=True, kw_only=True, tag="update_working_memory"):
-    """Replace a thread's working memory."""
+    """Replace the working memory of a thread or of its resource."""
 
     role: ClassVar[Role] = "write"
     thread_id: Form
     value: Form
+    resource_id: Form | UnsetType = UNSET
+    thread_config: Form | UnsetType = UNSET
+
+    def argument(self, name: str, form: Form) -> Any:
+        """See Operation."""
+        return config(form) if name == "thread_config" else resolve(form)
 
 
 def config(form: Form) -> Any:
     """The MemoryConfig a form stands for."""
     found = struct(MemoryConfig, form)
+    if isinstance(found, MemoryConfig) and isinstance(form.get("working_memory"), dict):
+        found = msgspec.structs.replace(found, working_memory=struct(WorkingMemory, form["working_memory"]))
     if not isinstance(found, MemoryConfig) or not isinstance(form.get("semantic_recall"), dict):
         return found
     given = form["semantic_recall"]

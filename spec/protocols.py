@@ -179,12 +179,27 @@ class Memory(Protocol):
         """
         ...
 
-    def get_working_memory(self, thread_id: str) -> str | None:
-        """The working memory, or None (WM-1). Unsupported without the capability."""
+    def get_working_memory(
+        self, thread_id: str, *, resource_id: str | None = None, thread_config: MemoryConfig | None = None
+    ) -> str | None:
+        """The working memory of the thread, or of its resource; None before the first update (WM-1).
+
+        ConfigurationError where it is off; Unsupported without the capability `working_memory`.
+        """
         ...
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
-        """Replace the working memory whole (WM-1). Unsupported without the capability."""
+    def update_working_memory(
+        self,
+        thread_id: str,
+        value: str,
+        *,
+        resource_id: str | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> None:
+        """Replace the working memory whole; with a schema `value` is the JSON text of what satisfies it (WM-1).
+
+        ThreadNotFound, OwnershipMismatch; otherwise as get_working_memory.
+        """
         ...
 
     def close(self) -> None:

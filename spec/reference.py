@@ -69,6 +69,10 @@ from .types import (
 )
 from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant, text
 from .vectors import Metric, Vector, scores
+from .working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working, working
+
+Owner = tuple[Literal["thread", "resource"], str]
+"""Whose working memory: a thread's or a resource's, and its id."""
 
 EventKind = Literal[
     "thread_created",
@@ -113,14 +117,14 @@ class Embedded(msgspec.Struct, frozen=True):
 
 class State(msgspec.Struct):
     """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
-    thread its working memory.
+    owner the working memory.
     """
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
-    working: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    working: dict[Owner, str] = msgspec.field(default_factory=dict[Owner, str])
     next_position: int = 0
 
     def place(self, row: Row) -> tuple[list[Row], int]:
@@ -250,7 +254,7 @@ class Model:
                 return False
             for row in self.state.rows.pop(thread_id):
                 self._forget(row.message.id)
-            self.state.working.pop(thread_id, None)
+            self.state.working.pop(("thread", thread_id), None)
             self._event("thread_deleted", thread_id)
             return True
 
@@ -298,6 +302,8 @@ class Model:
             embedded = self.state.embedded.get(row.message.id)
             if embedded is not None:
                 self.state.embedded[new_id] = Embedded(embedded.vector, snapshot(thread, message))
+        if (kept := self.state.working.get(("thread", source.id))) is not None:
+            self.state.working["thread", thread_id] = kept
         self._event("cloned", thread_id)
         return CloneResult(copy_thread(thread), self._named(id_map.values()), id_map)
 
@@ -612,20 +618,52 @@ class Model:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
         if not self.capabilities.working_memory:
             raise Unsupported("get_working_memory", clause="CAP-1")
-        identifier(thread_id, "thread_id")
-        return self.state.working.get(thread_id)
+        with refusing(lambda: self._wrong_working(thread_id, options)):
+            asked = parse_get_working(thread_id, self.options, **options)
+        with self._lock:
+            owner = self.working_owner(asked)
+            return None if owner is None else self.remembered(owner)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
         if not self.capabilities.working_memory:
             raise Unsupported("update_working_memory", clause="CAP-1")
-        identifier(thread_id, "thread_id")
+        with refusing(lambda: (*self._wrong_working(thread_id, options), lambda: text(value, "value"))):
+            asked, checked = parse_update_working(thread_id, value, self.options, **options)
         with self._lock:
-            self.state.working[self._thread(thread_id, "CAP-1").id] = text(value, "value", clause="CAP-1")
+            owner = self.working_owner(asked)
+            if owner is None:
+                raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="WM-1")
+            self.remember(owner, checked)
+
+    def working_owner(self, asked: WorkingRequest) -> Owner | None:
+        """Whose working memory is asked for; None when the thread is unknown (WM-1b)."""
+        thread = self.state.threads.get(asked.thread_id)
+        if asked.resource_id is not None:
+            thread = self._thread(asked.thread_id, "WM-1b")
+            if thread.resource_id != asked.resource_id:
+                raise OwnershipMismatch(f"thread {thread.id!r} is another resource's", clause="WM-1b")
+        if thread is None:
+            return None
+        return asked.scope, thread.id if asked.scope == "thread" else thread.resource_id
+
+    def remembered(self, owner: Owner) -> str | None:
+        """The value that an owner has."""
+        return self.state.working.get(owner)
+
+    def remember(self, owner: Owner, value: str) -> None:
+        """Replace the value that an owner has."""
+        self.state.working[owner] = value
+
+    def _wrong_working(self, thread_id: str, options: WorkingOptions) -> Iterator[Callable[[], object]]:
+        """What is wrong with one argument alone, where others are wrong too."""
+        yield lambda: identifier(thread_id, "thread_id")
+        yield lambda: identifier(options.get("resource_id") or "r", "resource_id")
+        yield lambda: working(self.options, options.get("thread_config"))
 
     def close(self) -> None:
         """See protocols.Memory."""

@@ -31,6 +31,7 @@ MODEL_CAPABILITIES = Capabilities(
     semantic_recall=True,
     resource_scope=True,
     clone=True,
+    working_memory=True,
     index_types=("flat", "hnsw", "ivfflat"),
     other_processes=False,
 )

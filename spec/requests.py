@@ -12,6 +12,7 @@ from msgspec import UNSET
 from . import operators, values
 from .errors import ConfigurationError, InvalidRequest
 from .filters import Equals, Window, parse_metadata, parse_window
+from .schemas import check_schema
 from .types import (
     Content,
     Include,
@@ -26,6 +27,7 @@ from .types import (
     OrderBy,
     SemanticRecall,
     ThreadFilter,
+    WorkingMemory,
 )
 from .values import content, identifier, instant, integer, metadata, role, show, text
 from .vectors import MAX_TOP_K, METRICS, threshold
@@ -367,11 +369,12 @@ def overlay(options: MemoryConfig, thread_config: object) -> MemoryConfig:
     return MemoryConfig(
         last_messages=options.last_messages if checked.last_messages is UNSET else checked.last_messages,
         semantic_recall=options.semantic_recall if checked.semantic_recall is UNSET else checked.semantic_recall,
+        working_memory=options.working_memory if checked.working_memory is UNSET else checked.working_memory,
     )
 
 
 def parse_config(config: object, name: str) -> MemoryConfig:
-    """A configuration within ORD-4 and SEM-1."""
+    """A configuration within ORD-4, SEM-1 and WM-1e."""
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"{name} is {show(config)}", hint="pass a MemoryConfig", clause="ORD-4")
     last = config.last_messages
@@ -382,7 +385,28 @@ def parse_config(config: object, name: str) -> MemoryConfig:
         _check_semantic(recall)
     elif recall is not UNSET and not isinstance(recall, bool):
         raise InvalidRequest(f"{name}.semantic_recall is {show(recall)}", hint="pass a SemanticRecall", clause="SEM-1")
+    if config.working_memory is not UNSET:
+        _check_working(config.working_memory, f"{name}.working_memory")
     return config
+
+
+def _check_working(working: object, name: str) -> None:
+    """A configuration of working memory within WM-1e."""
+    if not isinstance(working, WorkingMemory):
+        raise InvalidRequest(f"{name} is {show(working)}", hint="pass a WorkingMemory", clause="WM-1e")
+    template, schema = cast(object, working.template), cast(object, working.schema)
+    if type(cast(object, working.enabled)) is not bool:
+        raise InvalidRequest(f"{name}.enabled is {show(working.enabled)}", hint="pass True or False", clause="WM-1e")
+    if working.scope not in ("thread", "resource"):
+        raise InvalidRequest(f"{name}.scope is {show(working.scope)}", hint="use thread or resource", clause="WM-1e")
+    if template is not None and schema is not None:
+        raise ConfigurationError("working memory has a template and a schema", hint="give one of them", clause="WM-1e")
+    if template is not None:
+        text(template, f"{name}.template", clause="WM-1e")
+    if schema is not None:
+        if not isinstance(schema, dict):
+            raise InvalidRequest(f"{name}.schema is {show(schema)}", hint="pass a dict", clause="WM-1e")
+        check_schema(cast("dict[str, Any]", schema))
 
 
 def _check_semantic(recall: SemanticRecall) -> None:

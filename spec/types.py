@@ -173,15 +173,30 @@ class SemanticRecall(msgspec.Struct, frozen=True):
     index_config: IndexConfig | None = None
 
 
+class WorkingMemory(msgspec.Struct, frozen=True):
+    """A note that a thread, or a resource, keeps beside its messages (WM-1).
+
+    template: what an agent fills in; it is not the note's first value. schema: a JSON Schema that the note, as JSON
+    text, has to satisfy; one of the two at most. scope: thread, or resource for one note of all its threads.
+    """
+
+    enabled: bool
+    template: str | None = None
+    schema: Mapping[str, Any] | None = None
+    scope: str = "thread"
+
+
 class MemoryConfig(msgspec.Struct, frozen=True):
     """A store's options, or a call's `thread_config`, whose set fields win over the store's.
 
     last_messages: integer ≥ 0, None (= 10) or False (no page unless per_page is given) (ORD-4).
     semantic_recall: off by default (SEM-1, SEM-4).
+    working_memory: off by default (WM-1e).
     """
 
     last_messages: int | bool | UnsetType | None = UNSET
     semantic_recall: bool | SemanticRecall | UnsetType = UNSET
+    working_memory: WorkingMemory | UnsetType = UNSET
 
 
 class IndexDescription(msgspec.Struct, frozen=True):

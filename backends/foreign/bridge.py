@@ -380,13 +380,24 @@ class BridgeMemory(_Client):
         """See protocols.Memory."""
         return self._call("semantic_index", {})
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(
+        self, thread_id: str, *, resource_id: str | None = None, thread_config: MemoryConfig | None = None
+    ) -> str | None:
         """See protocols.Memory."""
-        return self._call("get_working_memory", {"thread_id": thread_id})
+        given = {"thread_id": thread_id, "resource_id": resource_id, "thread_config": thread_config}
+        return self._call("get_working_memory", given)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(
+        self,
+        thread_id: str,
+        value: str,
+        *,
+        resource_id: str | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> None:
         """See protocols.Memory."""
-        self._call("update_working_memory", {"thread_id": thread_id, "value": value})
+        given = {"thread_id": thread_id, "value": value, "resource_id": resource_id, "thread_config": thread_config}
+        self._call("update_working_memory", given)
 
 
 class BridgeIndex(_Client):

@@ -17,6 +17,7 @@ from . import (
     values,
     vectors,
     visibility,
+    working_memory,
 )
 from .model import LEVELS, Clause, Level
 
@@ -24,7 +25,7 @@ CLAUSES: dict[str, Clause] = {
     clause.id: clause
     for module in (
         *(values, threads, clones, messages, order, filters, include),
-        *(operators, vectors, semantic, isolation, visibility),
+        *(operators, vectors, semantic, working_memory, isolation, visibility),
     )
     for clause in module.CLAUSES
 }

@@ -16,6 +16,7 @@ from . import (
     values,
     vectors,
     visibility,
+    working_memory,
 )
 from .mutant import MUTANTS, Mutant
 
@@ -35,4 +36,5 @@ __all__ = [
     "values",
     "vectors",
     "visibility",
+    "working_memory",
 ]

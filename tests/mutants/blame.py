@@ -47,6 +47,10 @@ ALSO: dict[str, tuple[str, ...]] = {
     "VEC-2": ("CON-1b", "VAL-4"),
     # Clones copy embeddings; a batch whose embedder failed was not refused as a whole.
     "SEM": ("CLN-3", "MSG-1", "MSG-3"),
+    # What an update or a refusal did elsewhere, or did not do, looks old to a second client, or lost by reopening.
+    "WM": ("CON-1c", "DUR-1a", "ISO-2"),
+    "DUR-1a": ("WM-1", "WM-1c", "CON-1c"),
+    "CON-1c": ("WM-1", "WM-1b", "WM-1c"),
     "ISO-1": ("THR-4",),
     # A hostile id reaches other rows through the call that it was given to.
     "ISO-2": ("THR-5", "MSG-5", "ORD-6"),

@@ -48,7 +48,11 @@ HARMLESS = frozenset({"runtime", "options", "capabilities", "index", "_lock"})
 """What a laid mutant has as the model does."""
 
 IN_A_SEARCH = "its fault shows in searches, which are the engine's own"
+NOTHING_LACKING = "an engine that lacks nothing has nothing to refuse"
 CANNOT = {
+    "remembers_nothing": NOTHING_LACKING,
+    "writes_nothing": NOTHING_LACKING,
+    "lists_no_clones": NOTHING_LACKING,
     "finds_on_the_page_only": IN_A_SEARCH,
     "hits_replace_the_page": IN_A_SEARCH,
     "results_come_by_score": IN_A_SEARCH,
