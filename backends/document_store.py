@@ -40,6 +40,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -79,6 +80,7 @@ from .document_search import Slice, read
 from .document_vectors import Scored
 from .document_writes import LOOKUPS, Done, Gone, MessageWrites, Seen, attempts, incarnation
 from .documents import Document, Documents, Json, RequestFailed, Row, Version, Write, digest
+from .titles import Titles
 
 T = TypeVar("T")
 
@@ -108,6 +110,7 @@ class DocumentMemory:
         self._semantic = semantic
         self._writes = MessageWrites(documents, names)
         self._reads = MessageReads(documents, names)
+        self._titles = Titles(self, runtime, options)
         self._closed = False
         self._lock = threading.RLock()
 
@@ -162,6 +165,22 @@ class DocumentMemory:
 
         with self._session():
             return self._change_thread(thread_id, change, "THR-3")
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+
+        def change(found: Document) -> tuple[Json | None, bool]:
+            if found.source["title"]:
+                return None, False
+            now = max(found.source["updated_at"], millis(self._now()))
+            return found.source | {"title": title, "updated_at": now}, True
+
+        with self._session():
+            try:
+                return self._change_thread(thread_id, change, "TTL-1a")
+            except ThreadNotFound:
+                return False
 
     def list_threads(
         self,
@@ -343,9 +362,12 @@ class DocumentMemory:
         """See protocols.Memory."""
         batch = parse_save(messages)
         on = embeds(self._options, thread_config)
+        titling = self._titles.wanted(thread_config)
         with self._session():
             engine = self._embedder() if on else None
-            return self._whole(lambda done: self._save(batch, engine, done))
+            saved = self._whole(lambda done: self._save(batch, engine, done))
+        self._titles.begin(titling, saved)
+        return saved
 
     def _save(self, batch: Sequence[MessageRow], engine: Engine | None, done: dict[str, Done]) -> tuple[Message, ...]:
         now = self._now()
@@ -521,10 +543,15 @@ class DocumentMemory:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._documents.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # The client
 

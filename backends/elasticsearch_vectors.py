@@ -14,6 +14,7 @@ VECTOR_CAPABILITIES = Capabilities(
     atomicity="compensated",
     clone=True,
     working_memory=True,
+    titles=True,
     vectors=True,
     semantic_recall=True,
     resource_scope=True,

@@ -41,6 +41,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -80,6 +81,7 @@ from .libsql_search import (
 )
 from .provision import Provisioners
 from .provision.libsql import MEMORY, PROVISIONERS
+from .titles import Titles
 
 # The schema. In all SQL of this file `$` stands for the namespace and an underscore.
 #
@@ -246,6 +248,7 @@ class LibsqlMemory:
             None if embedder is None else parse_semantic_index(self._options, embedder.dimension, CAPABILITIES)
         )
         self._metric: Metric = "cosine" if self._index is None else self._index.metric
+        self._titles = Titles(self, runtime, self._options)
         self._client = Client(path, namespace, runtime)
         self._client.create(SCHEMA, self._bind_embeddings)
 
@@ -266,7 +269,12 @@ class LibsqlMemory:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         self._client.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # Threads
 
@@ -313,6 +321,16 @@ class LibsqlMemory:
             )
             self._write_thread_values(thread_id, merged)
             return self._existing_thread(thread_id, "THR-3")
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+        with self._client.writing():
+            titled = self._client.execute(
+                "update $threads set title = ?, updated_at = max(updated_at, ?) where id = ? and title = ''",
+                (title, self._now(), thread_id),
+            )
+            return titled.rowcount > 0
 
     def list_threads(
         self,
@@ -459,6 +477,7 @@ class LibsqlMemory:
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
+        titling = self._titles.wanted(thread_config)
         embedder = self._embedder() if embeds(self._options, thread_config) else None
         texts = {} if embedder is None else _texts((row.id, row.content) for row in batch)
         vectors: dict[str, Vector] = {}
@@ -502,7 +521,8 @@ class LibsqlMemory:
             self._touch({*owners, *came_from}, now)
             saved = self._named(ids)
             self._write_embeddings(saved, {id: vectors[words] for id, words in texts.items()})
-            return saved
+        self._titles.begin(titling, saved)
+        return saved
 
     def _check(self, batch: Sequence[MessageRow]) -> tuple[dict[str, str], set[str]]:
         """Refuse the batch as saving its messages one by one would (MSG-1, MSG-2).

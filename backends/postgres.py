@@ -48,6 +48,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -75,6 +76,7 @@ from .postgres_index import PostgresIndex
 from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
 from .provision.postgres import CONTAINER, GIVEN, EmbeddedPostgres
+from .titles import Titles
 
 T = TypeVar("T")
 
@@ -234,6 +236,7 @@ class PostgresMemory:
         self._closed = False
         self._lock = threading.RLock()
         self._semantic = Embeddings(connection, index) if index is not None else None
+        self._titles = Titles(self, runtime, options)
 
     # Threads
 
@@ -305,6 +308,18 @@ class PostgresMemory:
             return new
 
         return self._write(work)
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+        with self._session() as connection:
+            titled = self._statement(
+                connection,
+                "UPDATE threads SET title = %(title)s, updated_at = greatest(updated_at, %(now)s)"
+                " WHERE id = %(id)s AND title = ''",
+                {"title": title, "now": _milliseconds(self._now()), "id": thread_id},
+            )
+            return titled > 0
 
     def list_threads(
         self,
@@ -455,7 +470,13 @@ class PostgresMemory:
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
-        if not embeds(self._options, thread_config):
+        titling = self._titles.wanted(thread_config)
+        saved = self._saved(batch, embed=embeds(self._options, thread_config))
+        self._titles.begin(titling, saved)
+        return saved
+
+    def _saved(self, batch: Sequence[MessageRow], *, embed: bool) -> tuple[Message, ...]:
+        if not embed:
             return self._write(lambda connection: self._save(connection, batch, {}))
         embedder, semantic = self._embedder()
         with self._session() as connection:  # First refused, then embedded, and only then locked and written.
@@ -685,9 +706,14 @@ class PostgresMemory:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         with self._lock:
             self._closed = True
             self._connection.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # The connection
 

@@ -37,6 +37,7 @@ VECTOR_CAPABILITIES = Capabilities(
     atomicity="transaction",
     clone=True,
     working_memory=True,
+    titles=True,
     vectors=True,
     semantic_recall=True,
     resource_scope=True,

@@ -28,6 +28,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     working_memory: bool = False
     """`get_working_memory` and `update_working_memory` (WM-1)."""
 
+    titles: bool = False
+    """`generate_title`, `title_thread` and `settle` (TTL-1)."""
+
     vectors: bool = False
     """Vector indices of the user's own (VEC)."""
 
@@ -64,12 +67,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lacking(self) -> bool:
         """Whether there is something optional that it lacks, and so a call to refuse with `Unsupported` (CAP-1)."""
-        optional = (
-            self.storage,
-            self.clone,
-            self.working_memory,
-            self.vectors,
-            self.semantic_recall,
-            self.resource_scope,
-        )
-        return not all(optional) or {*self.index_types} < {*INDEX_TYPES} or {*self.metrics} < {*METRICS}
+        of_memory = self.storage and self.clone and self.working_memory and self.titles
+        of_meaning = self.vectors and self.semantic_recall and self.resource_scope
+        return not (of_memory and of_meaning) or {*self.index_types} < {*INDEX_TYPES} or {*self.metrics} < {*METRICS}

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from . import facts_vectors
+from . import facts_titles, facts_vectors
 from . import program as ops
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
@@ -30,7 +30,7 @@ from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
 from .judge_hits import RECALL_QUERIES
 from .judge_vectors import question
 from .protocols import Runtime
-from .reference import Embedded, Model, ModelNamespace, Row, State
+from .reference import Embedded, Model, ModelNamespace, Row, State, Untitled
 from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
 from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
 from .types import MemoryConfig, MessageUpdate, NewMessage, Thread
@@ -93,10 +93,12 @@ class _Survey:
                 embedded = dict(self.state.embedded) if writes else {}
                 indexes = {name: dict(rows) for name, rows in self.index.state.rows.items()} if writes else {}
                 held = dict(self.state.working) if writes else {}
+                begun = list(self.state.untitled) if writes else []
                 outcome = interpreter.step(operation)
                 self.step(operation, outcome, before, old_rows)
                 if writes:
                     self.pending |= set(self.working.write(operation, outcome, held))
+                    self.pending |= set(self.titles(operation, outcome, before, begun))
                 if writes and isinstance(outcome, Returned):
                     if operation.target == "index":
                         self.pending |= set(self.index_write(operation, outcome.value, indexes))
@@ -111,6 +113,8 @@ class _Survey:
             case ops.Observe() if isinstance(outcome, Returned):
                 self.facts |= self.pending
                 self.pending.clear()
+                if self.state.untitled:
+                    self.facts.add("title.pending")
                 self.facts |= set(self.order())
                 self.facts |= set(self.observed(outcome.value))
                 if self.program.embedder and outcome.value.embeddings is not None:
@@ -152,6 +156,19 @@ class _Survey:
                 self.history()
             case _:
                 pass
+
+    def titles(
+        self, operation: ops.Operation, outcome: Outcome, before: dict[str, Thread], begun: list[Untitled]
+    ) -> Iterator[str]:
+        match operation:
+            case ops.SaveMessages() if self.program.titler:
+                yield from facts_titles.saved(operation, outcome, self.options, before)
+            case ops.Settle():
+                yield from facts_titles.settled(begun, before, self.state)
+            case ops.TitleThread():
+                yield from facts_titles.given(operation, outcome, before)
+            case _:
+                return
 
     # Refusals
 

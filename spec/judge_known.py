@@ -36,13 +36,17 @@ MAIN_CLAUSE = {
     "recall": "ORD-3",
     "get_working_memory": "WM-1",
     "update_working_memory": "WM-1",
+    "title_thread": "TTL-1a",
+    "settle": "TTL-1b",
     "reopen": "DUR-1",
     "observe": "ORD-4",
     "together": "THR-3a",
 }
 """The clause that a call answers to when nothing about it is special."""
 
-UNRECORDED = ("save_messages", "update_messages", "delete_messages", "update_working_memory")
+UNRECORDED = (
+    *("save_messages", "update_messages", "delete_messages", "update_working_memory", "title_thread", "settle"),
+)
 """Calls that may have nothing to do to threads and messages, and are still the ones to blame."""
 
 EVENT_CLAUSE = {
@@ -56,6 +60,7 @@ EVENT_CLAUSE = {
     "deleted": "MSG-5",
     "cleared": "MSG-5a",
     "cloned": "CLN-1",
+    "titled": "TTL-1",
 }
 
 

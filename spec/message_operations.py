@@ -22,6 +22,8 @@ from .types import (
     OrderBy,
     SemanticRecall,
     ThreadFilter,
+    ThreadsConfig,
+    TitleGeneration,
     WorkingMemory,
 )
 
@@ -56,6 +58,20 @@ class UpdateThread(Operation, frozen=True, kw_only=True, tag="update_thread"):
     thread_id: Form
     title: Form | UnsetType = UNSET
     metadata: Form | UnsetType = UNSET
+
+
+class TitleThread(Operation, frozen=True, kw_only=True, tag="title_thread"):
+    """A title where there is none."""
+
+    role: ClassVar[Role] = "write"
+    thread_id: Form
+    title: Form
+
+
+class Settle(Operation, frozen=True, kw_only=True, tag="settle"):
+    """Let the titles that the client's saves have begun be made, and wait for them."""
+
+    role: ClassVar[Role] = "write"
 
 
 class ListThreads(Operation, frozen=True, kw_only=True, tag="list_threads"):
@@ -229,6 +245,13 @@ def config(form: Form) -> Any:
     found = struct(MemoryConfig, form)
     if isinstance(found, MemoryConfig) and isinstance(form.get("working_memory"), dict):
         found = msgspec.structs.replace(found, working_memory=struct(WorkingMemory, form["working_memory"]))
+    if isinstance(found, MemoryConfig) and isinstance(form.get("generate_title"), dict):
+        found = msgspec.structs.replace(found, generate_title=struct(TitleGeneration, form["generate_title"]))
+    if isinstance(found, MemoryConfig) and isinstance(given := form.get("threads"), dict):
+        threads = struct(ThreadsConfig, given)
+        if isinstance(given.get("generate_title"), dict):
+            threads = ThreadsConfig(struct(TitleGeneration, given["generate_title"]))
+        found = msgspec.structs.replace(found, threads=threads)
     if not isinstance(found, MemoryConfig) or not isinstance(form.get("semantic_recall"), dict):
         return found
     given = form["semantic_recall"]

@@ -47,8 +47,10 @@ from .requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
+    titling,
 )
 from .types import (
     CloneInfo,
@@ -66,6 +68,7 @@ from .types import (
     Thread,
     ThreadFilter,
     ThreadPage,
+    TitleGeneration,
 )
 from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant, text
 from .vectors import Metric, Vector, scores
@@ -85,7 +88,11 @@ EventKind = Literal[
     "deleted",
     "cleared",
     "cloned",
+    "titled",
 ]
+
+TITLE_MESSAGES = 20
+"""How many of a thread's first messages a titler gets."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -115,6 +122,14 @@ class Embedded(msgspec.Struct, frozen=True):
     snapshot: Metadata
 
 
+class Untitled(msgspec.Struct, frozen=True):
+    """A title that a client has begun, for a thread that has none."""
+
+    client: int
+    thread_id: str
+    wanted: TitleGeneration
+
+
 class State(msgspec.Struct):
     """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
     owner the working memory.
@@ -124,6 +139,7 @@ class State(msgspec.Struct):
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
+    untitled: list[Untitled] = msgspec.field(default_factory=list[Untitled])
     working: dict[Owner, str] = msgspec.field(default_factory=dict[Owner, str])
     next_position: int = 0
 
@@ -214,6 +230,56 @@ class Model:
             self.state.threads[thread_id] = new
             self._event("thread_updated", thread_id)
             return copy_thread(new)
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        if not self.capabilities.titles:
+            raise Unsupported("title_thread", clause="CAP-1")
+        parse_title_thread(thread_id, title)
+        with self._lock:
+            return self.entitle(thread_id, title)
+
+    def entitle(self, thread_id: str, title: str) -> bool:
+        """Give a thread a title if it has none."""
+        old = self.state.threads.get(thread_id)
+        if old is None or old.title:
+            return False
+        new = msgspec.structs.replace(old, title=title, updated_at=max(old.updated_at, self._now()))
+        self.state.threads[thread_id] = new
+        self._event("titled", thread_id)
+        return True
+
+    def begin_titles(self, wanted: TitleGeneration | None, saved: Sequence[Message]) -> None:
+        """Note the threads without a title that an answer was saved into (TTL-1)."""
+        for row in saved:
+            thread = self.state.threads[row.thread_id]
+            known = {each.thread_id for each in self.state.untitled if each.client == id(self)}
+            if wanted is not None and row.role == "assistant" and not thread.title and thread.id not in known:
+                self.state.untitled.append(Untitled(id(self), thread.id, wanted))
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory. The model makes its titles here."""
+        if not self.capabilities.titles:
+            raise Unsupported("settle", clause="CAP-1")
+        with self._lock:
+            for begun in self.begun():
+                self.make_title(begun)
+
+    def begun(self) -> list[Untitled]:
+        """The titles that this client has begun, which are begun no more."""
+        own = [each for each in self.state.untitled if each.client == id(self)]
+        self.state.untitled = [each for each in self.state.untitled if each.client != id(self)]
+        return own
+
+    def make_title(self, begun: Untitled) -> None:
+        """Make and write one title; whatever goes wrong leaves the thread as it is (TTL-1b)."""
+        titler, messages = self.runtime.titler, [row.message for row in self.state.rows.get(begun.thread_id, ())]
+        if titler is None or begun.thread_id not in self.state.threads:
+            return
+        with contextlib.suppress(Exception):
+            wanted = begun.wanted
+            title = titler(messages[:TITLE_MESSAGES], model=wanted.model, instructions=wanted.instructions)
+            self.entitle(*parse_title_thread(begun.thread_id, title))
 
     def list_threads(
         self,
@@ -336,6 +402,7 @@ class Model:
             error.also = (*error.also, *self._wrong_beside(messages))
             raise
         on = embeds(self.options, thread_config)
+        wanted = self.titling(thread_config)
         with self._lock:
             embedder = self._embedder() if on else None
             self._check(batch)
@@ -346,7 +413,18 @@ class Model:
                 touched |= self._save(row, now)
             self._reindex((row.id for row in batch), vectors)
             self._touch(touched, now)
-            return self._named(row.id for row in batch)
+            saved = self._named(row.id for row in batch)
+            self.begin_titles(wanted, saved)
+            return saved
+
+    def titling(self, thread_config: MemoryConfig | None) -> TitleGeneration | None:
+        """What titles are made with, if any (TTL-1c)."""
+        wanted = titling(self.options, thread_config)
+        if wanted is not None and not self.capabilities.titles:
+            raise Unsupported("generate_title", clause="CAP-1")
+        if wanted is not None and self.runtime.titler is None:
+            raise ConfigurationError("there is no titler", hint="give the runtime one", clause="TTL-1c")
+        return wanted
 
     def _check(self, batch: Sequence[MessageRow]) -> None:
         """Refuse the batch as saving its messages one by one would; any error among them is a right answer."""
@@ -667,6 +745,8 @@ class Model:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        with self._lock:
+            self.begun()
 
     # The state
 

@@ -32,6 +32,7 @@ MODEL_CAPABILITIES = Capabilities(
     resource_scope=True,
     clone=True,
     working_memory=True,
+    titles=True,
     index_types=("flat", "hnsw", "ivfflat"),
     other_processes=False,
 )

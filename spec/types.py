@@ -186,17 +186,33 @@ class WorkingMemory(msgspec.Struct, frozen=True):
     scope: str = "thread"
 
 
+class TitleGeneration(msgspec.Struct, frozen=True):
+    """What the runtime's titler is told when it makes the title of a thread (TTL-1)."""
+
+    model: str | None = None
+    instructions: str | None = None
+
+
+class ThreadsConfig(msgspec.Struct, frozen=True):
+    """Another place for generate_title (TTL-1c)."""
+
+    generate_title: bool | TitleGeneration | UnsetType = UNSET
+
+
 class MemoryConfig(msgspec.Struct, frozen=True):
     """A store's options, or a call's `thread_config`, whose set fields win over the store's.
 
     last_messages: integer ≥ 0, None (= 10) or False (no page unless per_page is given) (ORD-4).
     semantic_recall: off by default (SEM-1, SEM-4).
     working_memory: off by default (WM-1e).
+    generate_title: off by default; may stand under threads instead (TTL-1).
     """
 
     last_messages: int | bool | UnsetType | None = UNSET
     semantic_recall: bool | SemanticRecall | UnsetType = UNSET
     working_memory: WorkingMemory | UnsetType = UNSET
+    generate_title: bool | TitleGeneration | UnsetType = UNSET
+    threads: ThreadsConfig | UnsetType = UNSET
 
 
 class IndexDescription(msgspec.Struct, frozen=True):

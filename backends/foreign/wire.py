@@ -47,6 +47,8 @@ from ...spec.types import (
     Thread,
     ThreadFilter,
     ThreadPage,
+    ThreadsConfig,
+    TitleGeneration,
     ToolPart,
     VectorHit,
     VectorRow,
@@ -342,7 +344,14 @@ RESULTS: dict[str, Reader] = {
 def _config(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return build(MemoryConfig, value, semantic_recall=_semantic_recall, working_memory=_maybe(WorkingMemory))
+    return build(
+        MemoryConfig,
+        value,
+        semantic_recall=_semantic_recall,
+        working_memory=_maybe(WorkingMemory),
+        generate_title=_maybe(TitleGeneration),
+        threads=_maybe(ThreadsConfig, generate_title=_maybe(TitleGeneration)),
+    )
 
 
 def _semantic_recall(value: Any) -> Any:

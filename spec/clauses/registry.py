@@ -14,6 +14,7 @@ from . import (
     order,
     semantic,
     threads,
+    titles,
     values,
     vectors,
     visibility,
@@ -25,7 +26,7 @@ CLAUSES: dict[str, Clause] = {
     clause.id: clause
     for module in (
         *(values, threads, clones, messages, order, filters, include),
-        *(operators, vectors, semantic, working_memory, isolation, visibility),
+        *(operators, vectors, semantic, working_memory, titles, isolation, visibility),
     )
     for clause in module.CLAUSES
 }

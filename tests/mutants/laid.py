@@ -26,7 +26,17 @@ MEMORY_CALLS = frozenset(
     {
         *("create_thread", "get_thread", "update_thread", "list_threads", "delete_thread", "clone_thread"),
         *("list_clones", "save_messages", "update_messages", "delete_messages", "clear_messages", "recall"),
-        *("semantic_index", "get_working_memory", "update_working_memory", "close", "given", "message", "change"),
+        *(
+            "semantic_index",
+            "get_working_memory",
+            "update_working_memory",
+            "title_thread",
+            "settle",
+            "close",
+            "given",
+            "message",
+            "change",
+        ),
     }
 )
 MEMORY_READS = frozenset(
@@ -116,6 +126,12 @@ class LaidMemory(Model):
 
     def update_working_memory(self, *given: Any, **named: Any) -> Any:
         return self._real.update_working_memory(*given, **named)
+
+    def title_thread(self, *given: Any, **named: Any) -> Any:
+        return self._real.title_thread(*given, **named)
+
+    def settle(self, *given: Any, **named: Any) -> Any:
+        return self._real.settle(*given, **named)
 
     def close(self) -> None:
         self._real.close()
