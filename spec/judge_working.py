@@ -28,7 +28,7 @@ class Working:
         operations = self.known.program.operations
         since = operations[self._right[asked] : index] if asked in self._right else ()
         if any(isinstance(each, ops.Reopen) for each in since) and not any(each.role == "write" for each in since):
-            return "DUR-1a"
+            return "WM-1f"
         return self._of_history(operations[:index], operation, expected, got)
 
     def _of_history(

@@ -66,14 +66,4 @@ CLAUSES = (
             "deleted rows": "reopen.deleted",
         },
     ),
-    Clause(
-        id="DUR-1a",
-        title="working memory survives reopen",
-        statement="Working memory that was acknowledged survives close and reopen.",
-        source="decision",
-        level="smoke",
-        requires=("durable", "working_memory"),
-        applies=("working.reopened",),
-        discriminators={"a value read after a reopen": "working.reopened"},
-    ),
 )

@@ -116,4 +116,14 @@ CLAUSES = (
             "enabled by the call": "working.by_call",
         },
     ),
+    Clause(
+        id="WM-1f",
+        title="working memory survives reopen",
+        statement="Working memory that was acknowledged survives close and reopen.",
+        source="decision",
+        level="smoke",
+        requires=("durable", "working_memory"),
+        applies=("working.reopened",),
+        discriminators={"a value read after a reopen": "working.reopened"},
+    ),
 )

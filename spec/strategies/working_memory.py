@@ -61,7 +61,7 @@ WRONG: tuple[Form, ...] = (
 
 
 def working_memory(rng: Random) -> ops.Program:
-    """WM, DUR-1a: three histories of a few notes."""
+    """WM, WM-1f: three histories of a few notes."""
     options: dict[str, Form] = pick(
         rng,
         (

@@ -408,10 +408,10 @@ class _CallsCannotEnable(Adapter):
         return super().get_working_memory(thread_id, **options)
 
 
-# DUR-1a, CON-1c
+# WM-1f, CON-1c
 
 
-@mutant("DUR-1a")
+@mutant("WM-1f")
 class _NotesAreNotFlushed(Adapter):
     """Values that a client wrote are gone when it closes."""
 
