@@ -145,11 +145,9 @@ class Known:
             state.rows.setdefault(thread_id, []).extend(rows)
         state.rows = {thread_id: rows for thread_id, rows in state.rows.items() if thread_id in state.threads}
         self.strangers = {thread.id for thread in snapshot.listed.threads} - snapshot.threads.keys()
-        state.working = {
-            owner: value
-            for owner, value in state.working.items()
-            if owner[0] == "resource" or owner[1] in state.threads
-        }
+        for owner in state.working:
+            if owner[0] == "thread" and owner[1] not in state.threads:
+                state.note(owner, None)
         state.embedded = {name: kept for name, kept in state.embedded.items() if name in state.by_id}
 
     def reopened(self) -> bool:

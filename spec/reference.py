@@ -74,6 +74,7 @@ from .values import bounded, copy_json, copy_message, copy_thread, identifier, i
 from .vectors import Metric, Vector, scores
 from .working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working, working
 
+SCOPES: tuple[Literal["thread", "resource"], ...] = ("thread", "resource")
 Owner = tuple[Literal["thread", "resource"], str]
 """Whose working memory: a thread's or a resource's, and its id."""
 
@@ -132,7 +133,7 @@ class Untitled(msgspec.Struct, frozen=True):
 
 class State(msgspec.Struct):
     """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
-    owner the working memory.
+    scope and owner the working memory.
     """
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
@@ -140,8 +141,20 @@ class State(msgspec.Struct):
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
     untitled: list[Untitled] = msgspec.field(default_factory=list[Untitled])
-    working: dict[Owner, str] = msgspec.field(default_factory=dict[Owner, str])
+    notes: dict[str, dict[str, str]] = msgspec.field(default_factory=lambda: {"thread": {}, "resource": {}})
     next_position: int = 0
+
+    @property
+    def working(self) -> dict[Owner, str]:
+        """The working memory by owner; a copy."""
+        return {(scope, name): value for scope in SCOPES for name, value in self.notes[scope].items()}
+
+    def note(self, owner: Owner, value: str | None) -> None:
+        """Set the working memory of an owner; None removes it."""
+        if value is None:
+            self.notes[owner[0]].pop(owner[1], None)
+        else:
+            self.notes[owner[0]][owner[1]] = value
 
     def place(self, row: Row) -> tuple[list[Row], int]:
         """The rows of the row's thread, and its index among them."""
@@ -320,7 +333,7 @@ class Model:
                 return False
             for row in self.state.rows.pop(thread_id):
                 self._forget(row.message.id)
-            self.state.working.pop(("thread", thread_id), None)
+            self.state.note(("thread", thread_id), None)
             self._event("thread_deleted", thread_id)
             return True
 
@@ -368,8 +381,7 @@ class Model:
             embedded = self.state.embedded.get(row.message.id)
             if embedded is not None:
                 self.state.embedded[new_id] = Embedded(embedded.vector, snapshot(thread, message))
-        if (kept := self.state.working.get(("thread", source.id))) is not None:
-            self.state.working["thread", thread_id] = kept
+        self.state.note(("thread", thread_id), self.remembered(("thread", source.id)))
         self._event("cloned", thread_id)
         return CloneResult(copy_thread(thread), self._named(id_map.values()), id_map)
 
@@ -731,11 +743,11 @@ class Model:
 
     def remembered(self, owner: Owner) -> str | None:
         """The value that an owner has."""
-        return self.state.working.get(owner)
+        return self.state.notes[owner[0]].get(owner[1])
 
     def remember(self, owner: Owner, value: str) -> None:
         """Replace the value that an owner has."""
-        self.state.working[owner] = value
+        self.state.note(owner, value)
 
     def _wrong_working(self, thread_id: str, options: WorkingOptions) -> Iterator[Callable[[], object]]:
         """What is wrong with one argument alone, where others are wrong too."""

@@ -179,7 +179,7 @@ class _RefusalsForget(Adapter):
             super().update_working_memory(thread_id, value, **options)
         except InvalidRequest as error:
             if error.clause == "WM-1a":
-                self.state.working.pop(("thread", thread_id), None)
+                self.state.note(("thread", thread_id), None)
             raise
 
 
@@ -253,7 +253,7 @@ class _OutlivesItsThread(Adapter):
         kept = self.state.working.get(("thread", thread_id))
         deleted = super().delete_thread(thread_id)
         if kept is not None:
-            self.state.working["thread", thread_id] = kept
+            self.state.note(("thread", thread_id), kept)
         return deleted
 
 
@@ -265,7 +265,7 @@ class _TakesTheResourcesAlong(Adapter):
         identifier(thread_id, "thread_id")
         thread = self.state.threads.get(thread_id)
         if thread is not None:
-            self.state.working.pop(("resource", thread.resource_id), None)
+            self.state.note(("resource", thread.resource_id), None)
         return super().delete_thread(thread_id)
 
 
@@ -278,7 +278,7 @@ class _DiesWithTheLastThread(Adapter):
         thread = self.state.threads.get(thread_id)
         deleted = super().delete_thread(thread_id)
         if thread is not None and all(each.resource_id != thread.resource_id for each in self.state.threads.values()):
-            self.state.working.pop(("resource", thread.resource_id), None)
+            self.state.note(("resource", thread.resource_id), None)
         return deleted
 
 
@@ -288,7 +288,7 @@ class _ClearedWithTheMessages(Adapter):
 
     def clear_messages(self, thread_id: str) -> int:
         cleared = super().clear_messages(thread_id)
-        self.state.working.pop(("thread", thread_id), None)
+        self.state.note(("thread", thread_id), None)
         return cleared
 
 
@@ -310,7 +310,7 @@ class _ClonesForget(_Clones):
     """A clone has no value."""
 
     def copied(self, asked: Clone, clone: str) -> None:
-        self.state.working.pop(("thread", clone), None)
+        self.state.note(("thread", clone), None)
 
 
 @mutant("WM-1d")
@@ -319,7 +319,7 @@ class _ClonesOfNothingForget(_Clones):
 
     def copied(self, asked: Clone, clone: str) -> None:
         if not self.state.rows[clone]:
-            self.state.working.pop(("thread", clone), None)
+            self.state.note(("thread", clone), None)
 
 
 @mutant("WM-1d")
@@ -333,7 +333,7 @@ class _ClonesKeepReading(Adapter):
         return super().remembered(("thread", thread.clone.source_thread_id))
 
     def remember(self, owner: Owner, value: str) -> None:
-        self.state.working[_own(owner)] = ""
+        self.state.note(_own(owner), "")
         super().remember(owner, value)
 
 
@@ -347,7 +347,7 @@ class _ClonesMoveTheValue(_Clones):
     """The value moves to the clone."""
 
     def copied(self, asked: Clone, clone: str) -> None:
-        self.state.working.pop(("thread", asked.source), None)
+        self.state.note(("thread", asked.source), None)
 
 
 # WM-1e
@@ -423,7 +423,7 @@ class _NotesAreNotFlushed(Adapter):
 
     def close(self) -> None:
         for owner in self._written:
-            self.state.working.pop(owner, None)
+            self.state.note(owner, None)
 
 
 @mutant("CON-1c")
