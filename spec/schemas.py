@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-import jsonschema  # pyright: ignore[reportMissingModuleSource]
+import jsonschema
 import msgspec
 from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
