@@ -315,7 +315,6 @@ def _openai(model: str, key: str, base_url: str | None, dimensions: int | None) 
 
 def _google(model: str, key: str, base_url: str | None, dimensions: int | None) -> Client:
     """Google's client. Documents and queries are embedded as what they are."""
-    import httpx
     from google import genai
     from google.genai import errors, types
 
@@ -330,13 +329,18 @@ def _google(model: str, key: str, base_url: str | None, dimensions: int | None) 
         except errors.APIError as error:
             headers = getattr(cast(Any, error).response, "headers", None) or {}
             raise status_failure(error.code, cast("Mapping[str, str]", headers), error.status) from None
-        except httpx.HTTPError as error:
-            raise Failure(f"the connection failed ({type(error).__name__})", passing=True) from None
         except Exception as error:  # noqa: BLE001 - whatever it makes of an answer that is none
+            if _lost(error):
+                raise Failure(f"the connection failed ({type(error).__name__})", passing=True) from None
             raise Failure(f"the answer cannot be read ({type(error).__name__})", passing=False) from None
         return _rows(lambda: list(enumerate(each.values for each in answer.embeddings or ())))
 
     return request
+
+
+def _lost(error: Exception) -> bool:
+    """Whether a connection failed. The client hands on what its transport, which is of httpx or httpx2, raises."""
+    return isinstance(error, OSError) or any(kind.__name__ == "TransportError" for kind in type(error).__mro__)
 
 
 def _rows(read: Callable[[], list[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:

@@ -36,12 +36,13 @@ class FilePart(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
 
 
 class ToolPart(msgspec.Struct, frozen=True, tag_field="type", tag="tool"):
-    """A tool call, and its output once there is one; input and output are JSON."""
+    """A tool call, and its output once there is one, or the error it ended with; input and output are JSON."""
 
     tool_call_id: str
     tool_name: str
     input: Any = None
     output: Any = None
+    error: str | None = None
 
 
 Part = TextPart | ReasoningPart | FilePart | ToolPart

@@ -92,12 +92,16 @@ def test_google_is_told_what_is_a_query() -> None:
     assert tasks == ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
 
 
-def test_many_texts_go_in_several_requests(remote: Embedder, provider: Provider, name: str) -> None:
-    most = embedders.PROVIDERS[name.partition("/")[0]].batch
+@pytest.mark.parametrize("given", ["openai/embed-1", "google/embed-1", "openrouter/acme/embed-1"])
+def test_many_texts_go_in_several_requests(given: str) -> None:
+    server = Provider(4)
+    many = embedder(given, dimension=4, base_url=server.url, environment=KEYS)
+    most = embedders.PROVIDERS[given.partition("/")[0]].batch
     texts = [f"text {number}" for number in range(most + 1)]
-    found = remote.embed(texts, "document")
-    assert [len(request.texts) for request in provider.requests] == [most, 1]
-    assert found[-1] == vector(texts[-1], remote.dimension)
+    found = many.embed(texts, "document")
+    server.close()
+    assert [len(request.texts) for request in server.requests] == [most, 1]
+    assert found == [vector(text, 4) for text in texts]
 
 
 def test_long_texts_go_in_several_requests(remote: Embedder, provider: Provider) -> None:
