@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,13 +46,7 @@ def slow() -> Generator[Slow]:
 def opened(namespace: Any) -> Open:
     """Opens a client with a titler."""
 
-    def open_memory(titler: Titler | None, config: MemoryConfig = ON) -> Memory:
-        runtime = replace(namespace._runtime(), titler=titler)
-        memory = namespace.backend.open_memory(namespace.url, namespace.name, runtime, config)
-        namespace._open.append(memory)
-        return memory
-
-    return open_memory
+    return lambda titler, config=ON: namespace(config, titler=titler)
 
 
 def converse(memory: Memory, thread: str = "t1", config: MemoryConfig | None = None) -> None:
