@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..spec.errors import InvalidFilter, InvalidRequest
+from ..spec.errors import ConfigurationError, InvalidFilter, InvalidRequest
 from ..spec.forms import FormError
 from ..spec.program import Operation, Program, Together, config
 from ..spec.requests import parse_config
@@ -26,7 +26,7 @@ def openable(program: Program) -> bool:
     """Whether the specification has a store with the program's options."""
     try:
         parse_config(config(program.options), "options")
-    except (InvalidRequest, InvalidFilter):
+    except (ConfigurationError, InvalidRequest, InvalidFilter):
         return False
     return True
 
