@@ -80,7 +80,7 @@ class Titles:
             return
         answered = dict.fromkeys(message.thread_id for message in saved if message.role == "assistant")
         with self._changed:
-            for thread_id in answered.keys() - self._open.keys():
+            for thread_id in [each for each in answered if each not in self._open]:
                 self._open[thread_id] = None
                 self._queue.append(_Begun(thread_id, wanted))
             for _ in range(min(len(self._queue), WORKERS - self._workers)):
