@@ -129,9 +129,13 @@ def embedder(
         raise ConfigurationError(
             f"{name} needs the package {chosen.module}", hint=f"pip install 'memassay[{chosen.extra}]'", clause="SEM-6"
         )
-    client = (_google if provider == "google" else _openai)(
-        model, key, OPENROUTER_URL if provider == "openrouter" and base_url is None else base_url, asked
-    )
+    match provider:
+        case "google":
+            client = _google(model, key, base_url, asked)
+        case "openrouter":
+            client = _openai(model, key, base_url or OPENROUTER_URL, asked, foreign=True)
+        case _:
+            client = _openai(model, key, base_url, asked)
     return RemoteEmbedder(name, components, client, batch=chosen.batch, sleep=sleep)
 
 
@@ -292,11 +296,15 @@ def _retry_after(value: str | None) -> float | None:
         return None
 
 
-def _openai(model: str, key: str, base_url: str | None, dimensions: int | None) -> Client:
-    """OpenAI's client, also for who speaks as OpenAI does."""
+def _openai(model: str, key: str, base_url: str | None, dimensions: int | None, *, foreign: bool = False) -> Client:
+    """OpenAI's client, also for who speaks as OpenAI does (`foreign`)."""
     import openai
 
-    client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=REQUEST_SECONDS)
+    # The organisation and project of OpenAI's own variables are nobody else's business.
+    headers: Any = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()} if foreign else {}
+    client = openai.OpenAI(
+        api_key=key, base_url=base_url, max_retries=0, timeout=REQUEST_SECONDS, default_headers=headers
+    )
 
     def request(texts: Sequence[str], kind: Kind) -> Sequence[tuple[int, Sequence[Any]]]:
         given: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}

@@ -318,6 +318,18 @@ def test_the_key_is_of_the_documented_variable(given: str, environment: dict[str
     assert server.requests[0].headers[HEADERS[given]].removeprefix("Bearer ") == key
 
 
+@pytest.mark.parametrize(("given", "sent"), [(OPENAI, True), (OPENROUTER, False)])
+def test_an_organisation_of_openai_is_told_to_openai_alone(
+    given: str, sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    server = Provider(1536)
+    embedder(given, base_url=server.url, environment=KEYS).embed(["x"], "document")
+    server.close()
+    assert [name in server.requests[0].headers for name in ("openai-organization", "openai-project")] == [sent, sent]
+
+
 @pytest.mark.parametrize("given", NAMES)
 @pytest.mark.parametrize("others", [{}, {"OPENAI_KEY": "x", "GEMINI_API_KEY": "x"}])
 def test_without_a_key_the_variable_is_named(given: str, others: dict[str, str]) -> None:
