@@ -327,16 +327,16 @@ def _google(model: str, key: str, base_url: str | None, dimensions: int | None) 
     from google.genai import errors, types
 
     options = types.HttpOptions(base_url=base_url, timeout=int(REQUEST_SECONDS * 1000))
-    client = genai.Client(api_key=key, vertexai=False, http_options=options)
+    client: Any = genai.Client(api_key=key, vertexai=False, http_options=options)
 
     def request(texts: Sequence[str], kind: Kind) -> Sequence[tuple[int, Sequence[Any]]]:
         task = "RETRIEVAL_QUERY" if kind == "query" else "RETRIEVAL_DOCUMENT"
         config = types.EmbedContentConfig(task_type=task, output_dimensionality=dimensions)
         try:
-            answer = client.models.embed_content(model=model, contents=cast(Any, list(texts)), config=config)
+            answer = client.models.embed_content(model=model, contents=list(texts), config=config)
         except errors.APIError as error:
-            headers = getattr(cast(Any, error).response, "headers", None) or {}
-            raise status_failure(error.code, cast("Mapping[str, str]", headers), error.status) from None
+            headers: Any = getattr(cast(Any, error).response, "headers", None) or {}
+            raise status_failure(error.code, headers, error.status) from None
         except Exception as error:  # noqa: BLE001 - whatever it makes of an answer that is none
             if _lost(error):
                 raise Failure(f"the connection failed ({type(error).__name__})", passing=True) from None

@@ -150,6 +150,6 @@ class WorkingHistory:
         related |= {clone for clone, source in self.clones.items() if source == asked.thread_id}
         if asked.scope == "thread" and len(related - {None}) > 1 and related & self.updated_since:
             yield "working.cloned_apart"
-        own = self.model.options.working_memory
-        if arguments.get("thread_config") is not None and (own is UNSET or not own.enabled):
+        options = self.model.options.working_memory
+        if arguments.get("thread_config") is not None and (options is UNSET or not options.enabled):
             yield "working.by_call"

@@ -247,10 +247,10 @@ def config(form: Form) -> Any:
         found = msgspec.structs.replace(found, working_memory=struct(WorkingMemory, form["working_memory"]))
     if isinstance(found, MemoryConfig) and isinstance(form.get("generate_title"), dict):
         found = msgspec.structs.replace(found, generate_title=struct(TitleGeneration, form["generate_title"]))
-    if isinstance(found, MemoryConfig) and isinstance(given := form.get("threads"), dict):
-        threads = struct(ThreadsConfig, given)
-        if isinstance(given.get("generate_title"), dict):
-            threads = ThreadsConfig(struct(TitleGeneration, given["generate_title"]))
+    if isinstance(found, MemoryConfig) and isinstance(form.get("threads"), dict):
+        threads, title = struct(ThreadsConfig, form["threads"]), form["threads"].get("generate_title")
+        if isinstance(title, dict):
+            threads = ThreadsConfig(struct(TitleGeneration, title))
         found = msgspec.structs.replace(found, threads=threads)
     if not isinstance(found, MemoryConfig) or not isinstance(form.get("semantic_recall"), dict):
         return found

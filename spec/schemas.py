@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import jsonschema
 import msgspec
-from jsonschema_specifications import REGISTRY
+from jsonschema_specifications import REGISTRY  # pyright: ignore[reportMissingTypeStubs]
 from referencing.exceptions import Unresolvable
 
 from .errors import ConfigurationError, InvalidRequest

@@ -65,12 +65,15 @@ def _checked(message: Message) -> Message:
                 f"message {message.id!a} of the role {message.role} has a {type(part).__name__}",
                 hint="it can have " + ", ".join(kind.__name__ for kind in SHOWN[message.role]),
             )
-        needed = {
-            FilePart: ("media_type", "url"),
-            ToolPart: ("tool_call_id", "tool_name"),
-        }
-        for field in needed.get(type(part), ()):
-            if not getattr(part, field):
+        match part:
+            case FilePart():
+                needed = {"media_type": part.media_type, "url": part.url}
+            case ToolPart():
+                needed = {"tool_call_id": part.tool_call_id, "tool_name": part.tool_name}
+            case _:
+                needed = dict[str, str]()
+        for field, value in needed.items():
+            if not value:
                 raise _wrong(f"a {type(part).__name__} of {message.id!a} has no {field}", hint="give it one")
     return message
 

@@ -80,7 +80,7 @@ class Provider:
                 self.end_headers()
                 self.wfile.write(reply.body)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:
                 """Nothing is printed."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -161,13 +161,13 @@ def changed(change: Callable[[list[list[float]]], list[Any]]) -> Fault:
 
 
 def numbered(numbers: Callable[[int], list[Any]]) -> Fault:
-    """The right vectors of an OpenAI request, in the order of these numbers and bearing them."""
+    """The vectors of an OpenAI request, in the order of its texts, with these numbers."""
 
     def reply(request: Request, provider: Provider) -> Reply:
         found = vectors(request, provider)
-        rows = [
-            {"object": "embedding", "index": number, "embedding": found[number % len(found)]}
-            for number in numbers(len(found))
+        rows: list[dict[str, Any]] = [
+            {"object": "embedding", "index": number, "embedding": found[place]}
+            for place, number in enumerate(numbers(len(found)))
         ]
         return Reply(body=listed(rows))
 

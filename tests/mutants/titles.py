@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from memassay.spec.errors import ConfigurationError
 from memassay.spec.reference import Untitled
 from memassay.spec.requests import overlay, parse_title_thread, titling
-from memassay.spec.types import MemoryConfig, Message, TitleGeneration
+from memassay.spec.types import MemoryConfig, Message, NewMessage, TitleGeneration
 from msgspec import UNSET
 
 from .adapter import Adapter, replaced
@@ -213,9 +214,8 @@ class _NoTitlerIsNoMatter(Adapter):
 class _TheTopWins(_Asked):
     """Of two places that differ the top wins."""
 
-    def save_messages(
-        self, messages: Sequence[object], *, thread_config: MemoryConfig | None = None
-    ) -> tuple[Message, ...]:
-        if isinstance(thread_config, MemoryConfig) and isinstance(thread_config.generate_title, bool):
-            thread_config = replaced(thread_config, threads=UNSET)
-        return super().save_messages(messages, thread_config=thread_config)  # pyright: ignore[reportArgumentType]
+    def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
+        given = config.get("thread_config")
+        if isinstance(given, MemoryConfig) and isinstance(given.generate_title, bool):
+            config["thread_config"] = replaced(given, threads=UNSET)
+        return super().save_messages(messages, **config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from memassay.spec.errors import ConfigurationError, InvalidRequest, NotSettled, StoreError
@@ -42,11 +42,20 @@ def slow() -> Generator[Slow]:
     titler.released.set()
 
 
-@pytest.fixture
-def opened(namespace: Any) -> Open:
-    """Opens a client with a titler."""
+class Opened(Protocol):
+    """Opens a client with a titler, and titles on."""
 
-    return lambda titler, config=ON: namespace(config, titler=titler)
+    def __call__(self, titler: Titler | None, config: MemoryConfig = ON) -> Memory: ...
+
+
+@pytest.fixture
+def opened(namespace: Any) -> Opened:
+    """See Opened."""
+
+    def open_memory(titler: Titler | None, config: MemoryConfig = ON) -> Memory:
+        return namespace(config, titler=titler)
+
+    return open_memory
 
 
 def converse(memory: Memory, thread: str = "t1", config: MemoryConfig | None = None) -> None:
@@ -65,7 +74,7 @@ def title(memory: Memory, thread: str = "t1") -> str | None:
     return None if found is None else found.title
 
 
-def test_a_save_returns_before_its_title_is_made(namespace: Any, opened: Open, slow: Slow) -> None:
+def test_a_save_returns_before_its_title_is_made(namespace: Any, opened: Opened, slow: Slow) -> None:
     if namespace.backend.name == "reference":
         pytest.skip("the model makes its titles in settle")
     memory = opened(slow)
@@ -78,7 +87,7 @@ def test_a_save_returns_before_its_title_is_made(namespace: Any, opened: Open, s
     assert title(memory) == "Lost order"
 
 
-def test_settling_takes_no_longer_than_it_is_given(namespace: Any, opened: Open, slow: Slow) -> None:
+def test_settling_takes_no_longer_than_it_is_given(namespace: Any, opened: Opened, slow: Slow) -> None:
     if namespace.backend.name == "reference":
         pytest.skip("the model makes its titles in settle")
     memory = opened(slow)
@@ -90,7 +99,7 @@ def test_settling_takes_no_longer_than_it_is_given(namespace: Any, opened: Open,
     assert title(memory) == "Lost order"
 
 
-def test_the_titler_gets_the_first_messages_and_what_is_configured(opened: Open, slow: Slow) -> None:
+def test_the_titler_gets_the_first_messages_and_what_is_configured(opened: Opened, slow: Slow) -> None:
     slow.released.set()
     memory = opened(slow, MemoryConfig(generate_title=TitleGeneration("small", "One word.")))
     converse(memory)
@@ -98,7 +107,7 @@ def test_the_titler_gets_the_first_messages_and_what_is_configured(opened: Open,
     assert slow.given == [(["t1-q", "t1-a"], "small", "One word.")]
 
 
-def test_a_title_set_meanwhile_stays(opened: Open, slow: Slow) -> None:
+def test_a_title_set_meanwhile_stays(opened: Opened, slow: Slow) -> None:
     memory = opened(slow)
     converse(memory)
     memory.update_thread("t1", title="mine")
@@ -107,7 +116,7 @@ def test_a_title_set_meanwhile_stays(opened: Open, slow: Slow) -> None:
     assert title(memory) == "mine"
 
 
-def test_a_thread_deleted_meanwhile_stays_away(opened: Open, slow: Slow) -> None:
+def test_a_thread_deleted_meanwhile_stays_away(opened: Opened, slow: Slow) -> None:
     memory = opened(slow)
     converse(memory)
     memory.delete_thread("t1")
@@ -121,11 +130,14 @@ def fails(messages: Sequence[Message], *, model: str | None, instructions: str |
 
 
 def makes(made: Any) -> Titler:
-    return lambda messages, *, model, instructions: made
+    def titler(messages: Sequence[Message], *, model: str | None, instructions: str | None) -> Any:
+        return made
+
+    return titler
 
 
 @pytest.mark.parametrize("titler", [fails, makes(""), makes(None), makes(5), makes("a\0b"), makes("\ud83d")])
-def test_a_failure_leaves_the_thread_as_it_is(opened: Open, titler: Titler) -> None:
+def test_a_failure_leaves_the_thread_as_it_is(opened: Opened, titler: Titler) -> None:
     memory = opened(titler)
     converse(memory)
     before = memory.get_thread("t1")
@@ -134,7 +146,7 @@ def test_a_failure_leaves_the_thread_as_it_is(opened: Open, titler: Titler) -> N
 
 
 def test_an_error_of_a_titler_is_logged_without_what_it_says(
-    namespace: Any, opened: Open, caplog: pytest.LogCaptureFixture
+    namespace: Any, opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     if namespace.backend.name == "reference":
         pytest.skip("the model logs nothing")
@@ -144,9 +156,13 @@ def test_an_error_of_a_titler_is_logged_without_what_it_says(
     assert [record.getMessage() for record in caplog.records] == ["no title for thread 't1': RuntimeError"]
 
 
-def test_a_thread_that_failed_is_titled_after_its_next_answer(opened: Open) -> None:
+def test_a_thread_that_failed_is_titled_after_its_next_answer(opened: Opened) -> None:
     answers = iter(["", "second"])
-    memory = opened(lambda messages, **_: next(answers))
+
+    def titler(messages: Sequence[Message], *, model: str | None, instructions: str | None) -> str:
+        return next(answers)
+
+    memory = opened(titler)
     converse(memory)
     memory.settle()
     memory.save_messages([NewMessage("more", "t1", "Anything else?", role="assistant")])
@@ -154,7 +170,7 @@ def test_a_thread_that_failed_is_titled_after_its_next_answer(opened: Open) -> N
     assert title(memory) == "second"
 
 
-def test_many_answers_in_one_thread_make_one_title(opened: Open, slow: Slow) -> None:
+def test_many_answers_in_one_thread_make_one_title(opened: Opened, slow: Slow) -> None:
     memory = opened(slow)
     converse(memory)
     for number in range(3):
@@ -164,15 +180,18 @@ def test_many_answers_in_one_thread_make_one_title(opened: Open, slow: Slow) -> 
     assert len(slow.given) == 1
 
 
-def test_many_threads_are_all_titled(opened: Open) -> None:
-    memory = opened(lambda messages, **_: f"About {messages[0].id}")
+def test_many_threads_are_all_titled(opened: Opened) -> None:
+    def titler(messages: Sequence[Message], *, model: str | None, instructions: str | None) -> str:
+        return f"About {messages[0].id}"
+
+    memory = opened(titler)
     for number in range(12):
         converse(memory, f"t{number}")
     memory.settle()
     assert [title(memory, f"t{number}") for number in range(12)] == [f"About t{number}-q" for number in range(12)]
 
 
-def test_a_slow_title_does_not_hold_up_others(namespace: Any, opened: Open) -> None:
+def test_a_slow_title_does_not_hold_up_others(namespace: Any, opened: Opened) -> None:
     if namespace.backend.name == "reference":
         pytest.skip("the model makes its titles in settle")
     released, other = threading.Event(), threading.Event()
@@ -194,7 +213,7 @@ def test_a_slow_title_does_not_hold_up_others(namespace: Any, opened: Open) -> N
 
 
 def test_closing_does_not_wait_and_nothing_is_written_afterwards(
-    namespace: Any, opened: Open, open_memory: Open, slow: Slow
+    namespace: Any, opened: Opened, open_memory: Open, slow: Slow
 ) -> None:
     memory = opened(slow)
     converse(memory)
@@ -203,7 +222,7 @@ def test_closing_does_not_wait_and_nothing_is_written_afterwards(
     assert title(open_memory()) == ""
 
 
-def test_nothing_to_settle_is_settled(opened: Open) -> None:
+def test_nothing_to_settle_is_settled(opened: Opened) -> None:
     opened(None, MemoryConfig()).settle(timeout=0)
 
 
@@ -219,7 +238,7 @@ def test_nothing_to_settle_is_settled(opened: Open) -> None:
         (MemoryConfig(generate_title=True, threads=ThreadsConfig(generate_title=True)), None),
     ],
 )
-def test_it_is_on_where_it_is_asked_for(opened: Open, options: MemoryConfig, config: MemoryConfig | None) -> None:
+def test_it_is_on_where_it_is_asked_for(opened: Opened, options: MemoryConfig, config: MemoryConfig | None) -> None:
     memory = opened(makes("made"), options)
     converse(memory, config=config)
     memory.settle()
@@ -235,14 +254,14 @@ def test_it_is_on_where_it_is_asked_for(opened: Open, options: MemoryConfig, con
         (ON, MemoryConfig(threads=ThreadsConfig(generate_title=False))),
     ],
 )
-def test_it_is_off_where_it_is_not(opened: Open, options: MemoryConfig, config: MemoryConfig | None) -> None:
+def test_it_is_off_where_it_is_not(opened: Opened, options: MemoryConfig, config: MemoryConfig | None) -> None:
     memory = opened(makes("made"), options)
     converse(memory, config=config)
     memory.settle()
     assert title(memory) == ""
 
 
-def test_without_a_titler_nothing_is_saved(opened: Open) -> None:
+def test_without_a_titler_nothing_is_saved(opened: Opened) -> None:
     memory = opened(None)
     memory.create_thread(id="t1", resource_id="r1")
     with pytest.raises(ConfigurationError):
@@ -261,7 +280,7 @@ def test_without_a_titler_nothing_is_saved(opened: Open) -> None:
         ({"threads": ThreadsConfig(generate_title="yes")}, InvalidRequest),  # pyright: ignore[reportArgumentType]
     ],
 )
-def test_a_wrong_configuration_is_refused(opened: Open, config: dict[str, Any], error: type[StoreError]) -> None:
+def test_a_wrong_configuration_is_refused(opened: Opened, config: dict[str, Any], error: type[StoreError]) -> None:
     memory = opened(makes("made"), MemoryConfig())
     memory.create_thread(id="t1", resource_id="r1")
     with pytest.raises(error):
@@ -292,9 +311,11 @@ def test_what_is_no_title_is_refused(memory: Memory, wrong: Any) -> None:
 def test_of_many_titles_at_the_same_time_one_is_given(memory: Memory, open_memory: Open) -> None:
     memory.create_thread(id="t1", resource_id="r1")
     clients = [open_memory() for _ in range(8)]
+
+    def give(number: int) -> bool:
+        return clients[number].title_thread("t1", f"title {number}")
+
     with ThreadPoolExecutor(len(clients)) as pool:
-        given = list(
-            pool.map(lambda number: clients[number].title_thread("t1", f"title {number}"), range(len(clients)))
-        )
+        given = list(pool.map(give, range(len(clients))))
     assert sum(given) == 1
     assert title(memory) == f"title {given.index(True)}"
