@@ -137,10 +137,8 @@ class WorkingHistory:
             if self.writer.get(owner) not in state.threads:
                 yield "working.outlives"
         resource = state.threads[asked.thread_id].resource_id
-        if (
-            len({state.working.get(each) for each in (("thread", asked.thread_id), ("resource", resource))} - {None})
-            > 1
-        ):
+        own, shared = state.notes["thread"].get(asked.thread_id), state.notes["resource"].get(resource)
+        if own is not None and shared is not None and own != shared:
             yield "working.both"
         if asked.thread_id in self.cleared:
             yield "working.cleared"
