@@ -14,6 +14,10 @@ from ..spec.requests import parse_config
 
 def check_forms(program: Program) -> None:
     """Resolve every form once. Raises FormError for one that cannot be read."""
+    try:
+        config(program.options)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise FormError(f"options: {error}") from error
     for operation in calls(program):
         try:
             operation.arguments()
