@@ -26,6 +26,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from ..spec.capabilities import Capabilities
 from ..spec.embedding import embed, snapshot, text_of
@@ -76,7 +77,9 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, instant, iso
 from ..spec.vectors import MAX_TOP_K, Metric, Vector, scores, tolerance
+from ..spec.working_memory import WorkingOptions
 from .provision import Endpoint, EngineUnavailable, Provisioner, Provisioners
+from .titles import Titles
 
 Filter = dict[str, Any]
 Turn = AbstractContextManager[Any]
@@ -228,6 +231,7 @@ def semantic_capabilities(storage: Half, index: Half) -> Capabilities:
         atomicity="compensated",
         clone=one.clone,
         working_memory=one.working_memory,
+        titles=one.titles,
         semantic_recall=other.vectors,
         resource_scope=other.vectors,
         concurrent_clients=one.concurrent_clients and other.concurrent_clients,
@@ -245,10 +249,9 @@ def compose(storage: Half, index: Half, namespace: str, runtime: Runtime, config
     options = parse_config(config, "config")
     clock = PinnedClock(runtime.clock)
     alone = replace(runtime, clock=clock, embedder=None)
+    alone_options = msgspec.structs.replace(options, semantic_recall=UNSET, generate_title=UNSET, threads=UNSET)
     with ExitStack() as opened:
-        messages = storage.backend.open_memory(
-            storage.url, namespace, alone, MemoryConfig(last_messages=options.last_messages)
-        )
+        messages = storage.backend.open_memory(storage.url, namespace, alone, alone_options)
         opened.callback(messages.close)
         vectors = index.backend.open_index(index.url, embeddings_of(namespace), alone)
         opened.callback(vectors.close)
@@ -315,6 +318,7 @@ class ComposedMemory:
         self._clock = runtime.clock if isinstance(runtime.clock, PinnedClock) else PinnedClock(runtime.clock)
         self._options = parse_config(options, "config")
         self._turn = turn or threading.RLock()
+        self._titles = Titles(self, runtime, self._options, supported=capabilities.titles)
         self._wanted = self._create_index(capabilities) if capabilities.semantic_recall else None
 
     def _create_index(self, capabilities: Capabilities) -> NewIndex | None:
@@ -336,10 +340,15 @@ class ComposedMemory:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         try:
             self._storage.close()
         finally:
             self._index.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # What the storage does alone
 
@@ -367,6 +376,10 @@ class ComposedMemory:
         """See protocols.Memory. Snapshots stay as they are (SEM-5)."""
         return self._storage.update_thread(thread_id, title=title, metadata=metadata)
 
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        return self._storage.title_thread(thread_id, title)
+
     def list_threads(
         self,
         *,
@@ -382,13 +395,13 @@ class ComposedMemory:
         """See protocols.Memory."""
         return self._storage.list_clones(source_thread_id, resource_id=resource_id)
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        return self._storage.get_working_memory(thread_id)
+        return self._storage.get_working_memory(thread_id, **options)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        self._storage.update_working_memory(thread_id, value)
+        self._storage.update_working_memory(thread_id, value, **options)
 
     # Deletes: the storage first
 
@@ -427,7 +440,13 @@ class ComposedMemory:
         self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
-        if not embeds(self._options, thread_config):
+        titling = self._titles.wanted(thread_config)
+        saved = self._saved(messages, embed=embeds(self._options, thread_config))
+        self._titles.begin(titling, saved)
+        return saved
+
+    def _saved(self, messages: Sequence[NewMessage], *, embed: bool) -> tuple[Message, ...]:
+        if not embed:
             return self._save_alone(messages)
         batch = parse_save(messages)
         ids = [*dict.fromkeys(row.id for row in batch)]

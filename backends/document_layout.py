@@ -1,4 +1,4 @@
-"""How a namespace lies in a document engine: an index of threads, one of messages, one for each vector index.
+"""How a namespace lies in a document engine: indices of threads, messages and resources, one for each vector index.
 
 A thread has an incarnation, a name that it gets when it is created and anew when it is cleared; its messages bear it.
 A message is in a thread when the thread is there and of the same incarnation. So one write of the thread's document
@@ -39,7 +39,12 @@ THREADS: Json = {
     "clone_source": KEYWORD,
     "cloned_at": OPAQUE,
     "clone_last": OPAQUE,
+    "working": OPAQUE,
 }
+WORKING = "working"
+"""The field with the working memory, in the document of the thread or resource whose it is: gone with it (WM-1c)."""
+
+RESOURCES: Json = {"id": KEYWORD, WORKING: OPAQUE}
 # `write` names the batch that wrote the document last. `embedding` has what is embedded of the message, if anything
 # (document_embeddings.py).
 MESSAGES: Json = {
@@ -75,6 +80,11 @@ class Names(msgspec.Struct, frozen=True):
     def messages(self) -> str:
         """The alias of the index of messages and their embeddings."""
         return f"memassay-{self.namespace}-messages"
+
+    @property
+    def resources(self) -> str:
+        """The alias of the index of resources, which has those that have working memory."""
+        return f"memassay-{self.namespace}-resources"
 
     @property
     def all(self) -> str:
@@ -115,13 +125,17 @@ def namespaces(documents: Documents) -> tuple[str, ...]:
 
 
 def enter(documents: Documents, where: Names, settings: Json) -> None:
-    """Create the indices of threads and messages where they are absent."""
-    found = {meta["kind"] for meta in ours(documents, f"{where.threads},{where.messages}").values()}
-    for kind, alias, properties in (("threads", where.threads, THREADS), ("messages", where.messages, MESSAGES)):
+    """Create the indices of threads, messages and resources where they are absent."""
+    found = {meta["kind"] for meta in ours(documents, f"{where.threads},{where.messages},{where.resources}").values()}
+    for kind, alias, properties in (
+        ("threads", where.threads, THREADS),
+        ("messages", where.messages, MESSAGES),
+        ("resources", where.resources, RESOURCES),
+    ):
         if kind not in found:
             documents.create(f"{alias}-{LAYOUT}", Definition(settings, properties, kind, alias))
     if found:
-        documents.ready(where.threads, where.messages)
+        documents.ready(where.threads, where.messages, where.resources)
 
 
 def drop(documents: Documents, where: Names) -> None:
@@ -130,7 +144,7 @@ def drop(documents: Documents, where: Names) -> None:
 
 
 def reset(documents: Documents, where: Names) -> None:
-    """Empty a namespace, which keeps its indices of threads and messages; nothing happens when there is none."""
+    """Empty a namespace, which keeps its indices but those of vectors; nothing happens when there is none."""
     found = ours(documents, where.all)
     kept = [each for each, meta in found.items() if meta["kind"] != "vectors"]
     documents.drop(found.keys() - kept)
@@ -151,8 +165,8 @@ def fresh() -> str:
 # Threads
 
 
-def thread_source(thread: Thread, incarnation: str, next_position: int) -> Json:
-    """The document of a thread."""
+def thread_source(thread: Thread, incarnation: str, next_position: int, working: str | None = None) -> Json:
+    """The document of a thread, with its working memory if it has any."""
     source: Json = {
         "id": thread.id,
         "resource_id": thread.resource_id,
@@ -170,7 +184,7 @@ def thread_source(thread: Thread, incarnation: str, next_position: int) -> Json:
             "cloned_at": millis(thread.clone.cloned_at),
             "clone_last": thread.clone.last_message_id,
         }
-    return source
+    return source if working is None else source | {WORKING: working}
 
 
 def thread_of(source: Json) -> Thread:

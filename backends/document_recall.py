@@ -12,7 +12,7 @@ from ..spec.types import Hit, RecallResult
 from ..spec.vectors import Vector
 from .document_embeddings import Embeddings
 from .document_filters import Clause, equal, within
-from .document_layout import EMBEDDING, Names, live, message_of
+from .document_layout import EMBEDDING, WORKING, Names, live, message_of
 from .document_search import Slice, read
 from .document_vectors import Scored
 from .document_writes import incarnation
@@ -43,7 +43,7 @@ class MessageReads:
         found = self._documents.fetch(
             [(self._names.threads, digest(each)) for each in threads]
             + [(self._names.messages, digest(entry.id)) for entry in asked.include],
-            exclude=(EMBEDDING,),
+            exclude=(EMBEDDING, WORKING),
         )
         by_id = dict(zip(threads, found, strict=False))
         _own(asked, by_id[asked.thread_id])

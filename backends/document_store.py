@@ -23,8 +23,8 @@ from ..spec.embedding import embed, snapshot
 from ..spec.errors import (
     AlreadyExists,
     ConfigurationError,
+    OwnershipMismatch,
     ThreadNotFound,
-    Unsupported,
 )
 from ..spec.protocols import Embedder, Runtime
 from ..spec.requests import (
@@ -40,6 +40,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -60,10 +61,12 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, copy_message, identifier, instant
 from ..spec.vectors import Vector
+from ..spec.working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working
 from .document_embeddings import Embeddings, copied
 from .document_filters import Clause, equal, millis, within
 from .document_layout import (
     EMBEDDING,
+    WORKING,
     Names,
     fresh,
     message_of,
@@ -77,6 +80,7 @@ from .document_search import Slice, read
 from .document_vectors import Scored
 from .document_writes import LOOKUPS, Done, Gone, MessageWrites, Seen, attempts, incarnation
 from .documents import Document, Documents, Json, RequestFailed, Row, Version, Write, digest
+from .titles import Titles
 
 T = TypeVar("T")
 
@@ -106,6 +110,7 @@ class DocumentMemory:
         self._semantic = semantic
         self._writes = MessageWrites(documents, names)
         self._reads = MessageReads(documents, names)
+        self._titles = Titles(self, runtime, options)
         self._closed = False
         self._lock = threading.RLock()
 
@@ -155,10 +160,27 @@ class DocumentMemory:
                 metadata=bounded(old.metadata | changes),
                 updated_at=max(old.updated_at, self._now()),
             )
-            return thread_source(new, incarnation(found), found.source["next_position"]), new
+            held = found.source.get(WORKING)
+            return thread_source(new, incarnation(found), found.source["next_position"], held), new
 
         with self._session():
             return self._change_thread(thread_id, change, "THR-3")
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+
+        def change(found: Document) -> tuple[Json | None, bool]:
+            if found.source["title"]:
+                return None, False
+            now = max(found.source["updated_at"], millis(self._now()))
+            return found.source | {"title": title, "updated_at": now}, True
+
+        with self._session():
+            try:
+                return self._change_thread(thread_id, change, "TTL-1a")
+            except ThreadNotFound:
+                return False
 
     def list_threads(
         self,
@@ -185,6 +207,7 @@ class DocumentMemory:
                         ascending=asked.ascending,
                         offset=asked.page.offset,
                         limit=asked.page.limit,
+                        exclude=(WORKING,),
                     )
                 ],
             )
@@ -257,7 +280,7 @@ class DocumentMemory:
             self._create(sources, done)
             self._runtime.fault("before commit")
             # Its messages become visible with the thread.
-            if not self._put_thread(thread_source(thread, born, len(rows)), None):
+            if not self._put_thread(thread_source(thread, born, len(rows), origin.source.get(WORKING)), None):
                 raise AlreadyExists(f"thread {thread.id!r} exists", clause="CLN-1")
         except BaseException:
             self._writes.undo(done)
@@ -294,7 +317,7 @@ class DocumentMemory:
             clauses.append({"term": {"resource_id": identifier(resource_id, "resource_id")}})
         with self._session():
             self._documents.refresh(self._names.threads)
-            wanted = Slice(self._names.threads, clauses, ("created_at", "id"), ascending=True)
+            wanted = Slice(self._names.threads, clauses, ("created_at", "id"), ascending=True, exclude=(WORKING,))
             return tuple(thread_of(row.source) for row in read(self._documents, [wanted])[0].rows)
 
     def _thread(self, thread_id: str) -> Document | None:
@@ -339,9 +362,12 @@ class DocumentMemory:
         """See protocols.Memory."""
         batch = parse_save(messages)
         on = embeds(self._options, thread_config)
+        titling = self._titles.wanted(thread_config)
         with self._session():
             engine = self._embedder() if on else None
-            return self._whole(lambda done: self._save(batch, engine, done))
+            saved = self._whole(lambda done: self._save(batch, engine, done))
+        self._titles.begin(titling, saved)
+        return saved
 
     def _save(self, batch: Sequence[MessageRow], engine: Engine | None, done: dict[str, Done]) -> tuple[Message, ...]:
         now = self._now()
@@ -483,20 +509,49 @@ class DocumentMemory:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        asked = parse_get_working(thread_id, self._options, **options)
+        with self._session():
+            thread = self._thread(thread_id)
+            if thread is None and asked.resource_id is None:
+                return None
+            owner = _owner(asked, thread)
+            if asked.scope == "resource":
+                thread = self._documents.fetch([(self._names.resources, digest(owner))])[0]
+        return None if thread is None else thread.source.get(WORKING)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        asked, checked = parse_update_working(thread_id, value, self._options, **options)
+
+        def write(found: Document) -> tuple[Json, None]:
+            _owner(asked, found)
+            return found.source | {WORKING: checked}, None
+
+        with self._session():
+            if asked.scope == "thread":
+                self._change_thread(thread_id, write, "WM-1")
+                return
+            owner = _owner(asked, self._thread(thread_id))
+            self._runtime.fault("before commit")
+            document = Write("index", digest(owner), {"id": owner, WORKING: checked})
+            (outcome,) = self._documents.write(self._names.resources, [document])
+            if not outcome.done:
+                raise RequestFailed(f"the working memory of {owner!r} was refused: {outcome.reason}")
+            self._runtime.fault("after commit")
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._documents.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # The client
 
@@ -534,6 +589,17 @@ class DocumentMemory:
 
     def _now(self) -> datetime:
         return instant(self._runtime.clock(), "the clock")
+
+
+def _owner(asked: WorkingRequest, thread: Document | None) -> str:
+    """The resource that owns the thread, which is the one that is named, if any (WM-1, WM-1b)."""
+    if thread is None:
+        clause = "WM-1" if asked.resource_id is None else "WM-1b"
+        raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause=clause)
+    owner: str = thread.source["resource_id"]
+    if asked.resource_id not in (None, owner):
+        raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="WM-1b")
+    return owner
 
 
 def _sort(row: Row) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from .document_layout import Names, live
+from .document_layout import WORKING, Names, live
 from .documents import Document, Documents, Json, RequestFailed, Version, Write, digest
 
 LOOKUPS = 1_000
@@ -99,7 +99,7 @@ class MessageWrites:
         found: list[Document | None] = []
         for begin in range(0, len(wanted), LOOKUPS):
             some = wanted[begin : begin + LOOKUPS]
-            found += self._documents.fetch([(index, digest(each)) for index, each in some])
+            found += self._documents.fetch([(index, digest(each)) for index, each in some], exclude=(WORKING,))
         return found
 
     def reserve(self, threads: Mapping[str, Document], counts: Mapping[str, int]) -> dict[str, int]:

@@ -17,7 +17,7 @@ import msgspec
 Json = dict[str, Any]
 """A JSON object of the engine's own language: a query, a mapping, a document."""
 
-PROJECT, LAYOUT = "memassay", 1
+PROJECT, LAYOUT = "memassay", 2
 """What the mapping's `_meta` of our indices says. What does not say it is not ours: neither opened nor dropped."""
 
 BATCH_ROWS = 5_000

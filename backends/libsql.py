@@ -1,4 +1,4 @@
-"""Memory in a libSQL file: six tables to a namespace, every question asked in SQL.
+"""Memory in a libSQL file: nine tables to a namespace, every question asked in SQL.
 
 libSQL is SQLite underneath; what its Python binding does differently is noted where it matters.
 """
@@ -20,7 +20,6 @@ from ..spec.errors import (
     ConfigurationError,
     OwnershipMismatch,
     ThreadNotFound,
-    Unsupported,
 )
 from ..spec.filters import Window
 from ..spec.index_requests import SEMANTIC_INDEX, parse_semantic_index
@@ -42,6 +41,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -65,6 +65,7 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, identifier, instant
 from ..spec.vectors import Metric, Vector
+from ..spec.working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working
 from .libsql_client import LISTED, Client, Row, connect, path_of, to_json
 from .libsql_index import LibsqlIndex, drop_indexes
 from .libsql_search import (
@@ -80,6 +81,7 @@ from .libsql_search import (
 )
 from .provision import Provisioners
 from .provision.libsql import MEMORY, PROVISIONERS
+from .titles import Titles
 
 # The schema. In all SQL of this file `$` stands for the namespace and an underscore.
 #
@@ -165,12 +167,20 @@ SCHEMA = (
         primary key (position, key)
     ) without rowid
     """,
+    """
+    create table if not exists $working_memory (
+        scope text not null,
+        owner text not null,
+        value text not null,
+        primary key (scope, owner)
+    )
+    """,
 )
 EMBEDDINGS = ("$embeddings", "$embedding_values")
 OF_MESSAGES = ("$message_values", *EMBEDDINGS)
 """What stands beside a message, under its position."""
 
-TABLES = (*OF_MESSAGES, "$embedding_index", "$messages", "$thread_values", "$threads")
+TABLES = (*OF_MESSAGES, "$embedding_index", "$messages", "$thread_values", "$threads", "$working_memory")
 THREAD = "id, resource_id, title, metadata, created_at, updated_at, cloned_from, cloned_at, cloned_last"
 MESSAGE = "id, thread_id, position, resource_id, role, content, metadata, created_at"
 
@@ -238,6 +248,7 @@ class LibsqlMemory:
             None if embedder is None else parse_semantic_index(self._options, embedder.dimension, CAPABILITIES)
         )
         self._metric: Metric = "cosine" if self._index is None else self._index.metric
+        self._titles = Titles(self, runtime, self._options)
         self._client = Client(path, namespace, runtime)
         self._client.create(SCHEMA, self._bind_embeddings)
 
@@ -258,7 +269,12 @@ class LibsqlMemory:
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         self._client.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # Threads
 
@@ -306,6 +322,16 @@ class LibsqlMemory:
             self._write_thread_values(thread_id, merged)
             return self._existing_thread(thread_id, "THR-3")
 
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+        with self._client.writing():
+            titled = self._client.execute(
+                "update $threads set title = ?, updated_at = max(updated_at, ?) where id = ? and title = ''",
+                (title, self._now(), thread_id),
+            )
+            return titled.rowcount > 0
+
     def list_threads(
         self,
         *,
@@ -349,6 +375,7 @@ class LibsqlMemory:
             self._forget("thread_id = ?", thread_id)
             self._client.execute("delete from $messages where thread_id = ?", [thread_id])
             self._client.execute("delete from $thread_values where thread_id = ?", [thread_id])
+            self._client.execute("delete from $working_memory where scope = 'thread' and owner = ?", [thread_id])
             return self._client.execute("delete from $threads where id = ?", [thread_id]).rowcount > 0
 
     def clone_thread(self, source_thread_id: str, **options: Unpack[CloneOptions]) -> CloneResult:
@@ -373,6 +400,13 @@ class LibsqlMemory:
             self._insert_thread(thread)
             id_map = {old_id: self._runtime.new_id() for old_id in old_ids}
             messages = self._copy_messages(thread, id_map)
+            self._client.execute(
+                """
+                insert into $working_memory (scope, owner, value)
+                select scope, ?, value from $working_memory where scope = 'thread' and owner = ?
+                """,
+                [thread.id, source.id],
+            )
             return CloneResult(thread, messages, id_map)
 
     def _cloned_ids(self, asked: Clone) -> list[str]:
@@ -443,6 +477,7 @@ class LibsqlMemory:
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
+        titling = self._titles.wanted(thread_config)
         embedder = self._embedder() if embeds(self._options, thread_config) else None
         texts = {} if embedder is None else _texts((row.id, row.content) for row in batch)
         vectors: dict[str, Vector] = {}
@@ -486,7 +521,8 @@ class LibsqlMemory:
             self._touch({*owners, *came_from}, now)
             saved = self._named(ids)
             self._write_embeddings(saved, {id: vectors[words] for id, words in texts.items()})
-            return saved
+        self._titles.begin(titling, saved)
+        return saved
 
     def _check(self, batch: Sequence[MessageRow]) -> tuple[dict[str, str], set[str]]:
         """Refuse the batch as saving its messages one by one would (MSG-1, MSG-2).
@@ -695,13 +731,37 @@ class LibsqlMemory:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        asked = parse_get_working(thread_id, self._options, **options)
+        with self._client.reading():
+            owner = self._working_owner(asked)
+            rows = self._client.rows("select value from $working_memory where scope = ? and owner = ?", owner)
+        return rows[0][0] if rows else None
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        asked, checked = parse_update_working(thread_id, value, self._options, **options)
+        with self._client.writing():
+            self._existing_thread(thread_id, "WM-1")
+            self._client.execute(
+                """
+                insert into $working_memory (scope, owner, value) values (?, ?, ?)
+                on conflict (scope, owner) do update set value = excluded.value
+                """,
+                (*self._working_owner(asked), checked),
+            )
+
+    def _working_owner(self, asked: WorkingRequest) -> tuple[str, str | None]:
+        """Whose working memory is asked for: that of a thread or of its resource; nobody's if it is unknown (WM-1b)."""
+        thread = self._thread(asked.thread_id)
+        if asked.resource_id is not None and thread is None:
+            raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="WM-1b")
+        if thread is None:
+            return asked.scope, None
+        if asked.resource_id not in (None, thread.resource_id):
+            raise OwnershipMismatch(f"thread {thread.id!r} is another resource's", clause="WM-1b")
+        return asked.scope, thread.id if asked.scope == "thread" else thread.resource_id
 
     # Parts of several calls
 

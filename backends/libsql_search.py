@@ -127,6 +127,8 @@ ROUNDING = 2.0**-24
 
 CAPABILITIES = Capabilities(
     clone=True,
+    working_memory=True,
+    titles=True,
     vectors=True,
     semantic_recall=True,
     resource_scope=True,

@@ -28,7 +28,6 @@ from ..spec.errors import (
     InvalidRequest,
     OwnershipMismatch,
     ThreadNotFound,
-    Unsupported,
 )
 from ..spec.filters import Equals, Window
 from ..spec.index_requests import NewIndex, parse_semantic_index
@@ -49,6 +48,7 @@ from ..spec.requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
 )
@@ -70,17 +70,19 @@ from ..spec.types import (
 )
 from ..spec.values import bounded, copy_message, identifier, instant, show
 from ..spec.vectors import Vector
+from ..spec.working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working
 from .postgres_embeddings import Embedding, Embeddings, embedded
 from .postgres_index import PostgresIndex
 from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
 from .provision import Provisioners
 from .provision.postgres import CONTAINER, GIVEN, EmbeddedPostgres
+from .titles import Titles
 
 T = TypeVar("T")
 
 # Instants are milliseconds since 1970: no time zone can touch them, and years 0001 to 9999 fit. Metadata is opaque
 # JSON text, because jsonb changes numbers (VAL-3); facets holds its top-level scalars, for filters alone (FLT-1).
-# Ids compare by code point, which is what UTF-8 under COLLATE "C" does (ORD-1).
+# The notes are working memory (WM-1). Ids compare by code point, which is what UTF-8 under COLLATE "C" does (ORD-1).
 SCHEMA: LiteralString = (
     """
 SELECT pg_advisory_xact_lock(hashtextextended({name}, 0));
@@ -114,6 +116,14 @@ CREATE TABLE IF NOT EXISTS {schema}.messages (
     position     bigint NOT NULL
 );
 CREATE INDEX IF NOT EXISTS messages_in_order ON {schema}.messages (thread_id, created_at, position);
+CREATE TABLE IF NOT EXISTS {schema}.thread_notes (
+    thread_id  text COLLATE "C" PRIMARY KEY REFERENCES {schema}.threads ON DELETE CASCADE,
+    value      text NOT NULL
+);
+CREATE TABLE IF NOT EXISTS {schema}.resource_notes (
+    resource_id  text COLLATE "C" PRIMARY KEY,
+    value        text NOT NULL
+);
 """
     + INDEXES
 )
@@ -206,7 +216,8 @@ class PostgresBackend:
         schema = _schema(namespace)
         with _connect(url) as connection, connection.transaction():
             if _ours(connection, schema):
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, "threads")))
+                for table in ("threads", "resource_notes"):
+                    connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, table)))
                 indexes = connection.execute(
                     sql.SQL("DELETE FROM {} RETURNING relation").format(sql.Identifier(schema, "indexes"))
                 ).fetchall()
@@ -225,6 +236,7 @@ class PostgresMemory:
         self._closed = False
         self._lock = threading.RLock()
         self._semantic = Embeddings(connection, index) if index is not None else None
+        self._titles = Titles(self, runtime, options)
 
     # Threads
 
@@ -296,6 +308,18 @@ class PostgresMemory:
             return new
 
         return self._write(work)
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        thread_id, title = parse_title_thread(thread_id, title)
+        with self._session() as connection:
+            titled = self._statement(
+                connection,
+                "UPDATE threads SET title = %(title)s, updated_at = greatest(updated_at, %(now)s)"
+                " WHERE id = %(id)s AND title = ''",
+                {"title": title, "now": _milliseconds(self._now()), "id": thread_id},
+            )
+            return titled > 0
 
     def list_threads(
         self,
@@ -396,6 +420,9 @@ class PostgresMemory:
         if not inserted:
             raise AlreadyExists(f"thread {thread.id!r} exists", clause="CLN-1")
         bounded(thread.metadata)
+        connection.execute(
+            "INSERT INTO thread_notes SELECT %s, value FROM thread_notes WHERE thread_id = %s", (thread.id, source.id)
+        )
         cloned = [
             msgspec.structs.replace(
                 each, id=self._runtime.new_id(), thread_id=thread.id, resource_id=thread.resource_id
@@ -443,7 +470,13 @@ class PostgresMemory:
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
         batch = parse_save(messages)
-        if not embeds(self._options, thread_config):
+        titling = self._titles.wanted(thread_config)
+        saved = self._saved(batch, embed=embeds(self._options, thread_config))
+        self._titles.begin(titling, saved)
+        return saved
+
+    def _saved(self, batch: Sequence[MessageRow], *, embed: bool) -> tuple[Message, ...]:
+        if not embed:
             return self._write(lambda connection: self._save(connection, batch, {}))
         embedder, semantic = self._embedder()
         with self._session() as connection:  # First refused, then embedded, and only then locked and written.
@@ -636,19 +669,51 @@ class PostgresMemory:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
-        raise Unsupported("get_working_memory", clause="CAP-1")
+        asked = parse_get_working(thread_id, self._options, **options)
+        of: LiteralString = "n.thread_id = t.id" if asked.scope == "thread" else "n.resource_id = t.resource_id"
+        with self._session() as connection:
+            row = connection.execute(
+                f"SELECT t.resource_id, n.value FROM threads AS t LEFT JOIN {asked.scope}_notes AS n ON {of}"
+                " WHERE t.id = %s",
+                (thread_id,),
+            ).fetchone()
+        if row is None and asked.resource_id is None:
+            return None
+        _own_working(asked, row[0] if row else None)
+        return row[1] if row else None
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
-        raise Unsupported("update_working_memory", clause="CAP-1")
+        asked, checked = parse_update_working(thread_id, value, self._options, **options)
+
+        def work(connection: Connection) -> None:
+            # The lock keeps the thread from being deleted before its note is there.
+            row = connection.execute(
+                "SELECT resource_id FROM threads WHERE id = %s FOR KEY SHARE", (thread_id,)
+            ).fetchone()
+            _own_working(asked, row[0] if row else None)
+            assert row is not None
+            key: LiteralString = "thread_id" if asked.scope == "thread" else "resource_id"
+            connection.execute(
+                f"INSERT INTO {asked.scope}_notes ({key}, value) VALUES (%s, %s)"
+                f" ON CONFLICT ({key}) DO UPDATE SET value = excluded.value",
+                (thread_id if asked.scope == "thread" else row[0], checked),
+            )
+
+        self._write(work)
 
     def close(self) -> None:
         """See protocols.Memory."""
+        self._titles.close()
         with self._lock:
             self._closed = True
             self._connection.close()
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        self._titles.settle(timeout)
 
     # The connection
 
@@ -846,6 +911,15 @@ def _own(asked: Recall, owner: str | None) -> None:
         raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause="ORD-6")
     if asked.resource_id not in (None, owner):
         raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="ORD-6")
+
+
+def _own_working(asked: WorkingRequest, owner: str | None) -> None:
+    """Refuse a request about a thread that is unknown, or not of the resource that it names (WM-1, WM-1b)."""
+    if owner is None:
+        clause = "WM-1" if asked.resource_id is None else "WM-1b"
+        raise ThreadNotFound(f"thread {asked.thread_id!r} does not exist", clause=clause)
+    if asked.resource_id not in (None, owner):
+        raise OwnershipMismatch(f"thread {asked.thread_id!r} is another resource's", clause="WM-1b")
 
 
 def _window(window: Window, row: LiteralString = "") -> tuple[LiteralString, dict[str, Any]]:

@@ -21,7 +21,7 @@ DRIVERS = {
 }
 """Prefixes of names that a function makes a backend of, given the name and what follows the prefix."""
 
-FETCHED = {"mastra": ".foreign.mastra.packages:Packages"}
+FETCHED = {"mastra": ".foreign.mastra.packages:Packages", "ai-sdk": ".foreign.ai_sdk:Packages"}
 """Families of backends whose packages are fetched once, for all of them, by a provision.Fetchable."""
 
 CALLS = ("capabilities", "version", "open_memory", "drop_namespace")

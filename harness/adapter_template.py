@@ -33,6 +33,7 @@ from ..spec.types import (
     ThreadPage,
 )
 from ..spec.values import bounded, copy_message, copy_thread, identifier, instant
+from ..spec.working_memory import WorkingOptions
 
 
 class Namespace:
@@ -172,6 +173,7 @@ class ExampleMemory:
         """MSG-1, MSG-2."""
         batch = requests.parse_save(messages)
         self._cannot_embed(thread_config)
+        self._cannot_title(thread_config)
         with self._kept.lock:
             before = dict(self._kept.messages)
             now = self._now()
@@ -222,6 +224,11 @@ class ExampleMemory:
         """SEM-1: semantic recall is never implied where there is none."""
         if requests.embeds(self._options, thread_config):
             raise ConfigurationError("there is no vector index")
+
+    def _cannot_title(self, thread_config: MemoryConfig | None) -> None:
+        """CAP-1: what is asked for and cannot be done is refused, not left out."""
+        if requests.titling(self._options, thread_config) is not None:
+            raise Unsupported("generate_title")
 
     def delete_messages(self, ids: Sequence[str]) -> int:
         """MSG-5."""
@@ -287,13 +294,23 @@ class ExampleMemory:
         """SEM-6: there is none."""
         return None
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """CAP-1: refused, as `working_memory` is not among the capabilities."""
         raise Unsupported("get_working_memory")
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """CAP-1."""
         raise Unsupported("update_working_memory")
+
+    # Titles
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """CAP-1: refused, as `titles` is not among the capabilities."""
+        raise Unsupported("title_thread")
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """CAP-1."""
+        raise Unsupported("settle")
 
     def close(self) -> None:
         """Release what this client holds; a second call does nothing."""

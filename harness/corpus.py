@@ -19,7 +19,15 @@ from ..spec.capabilities import Capabilities
 from ..spec.clauses import select
 from ..spec.clauses.model import Clause, Level
 from ..spec.facts import survey
-from ..spec.program import CloneThread, ListClones, Program
+from ..spec.program import (
+    CloneThread,
+    GetWorkingMemory,
+    ListClones,
+    Program,
+    Settle,
+    TitleThread,
+    UpdateWorkingMemory,
+)
 from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.strategies import SCENARIOS, Scenario
 from . import artefact
@@ -53,6 +61,9 @@ NARROW = msgspec.structs.replace(
 ROUNDS = 6
 """How often more is drawn where draws repeated themselves."""
 
+
+OPTIONAL = (CloneThread, ListClones, GetWorkingMemory, UpdateWorkingMemory, Settle, TitleThread)
+"""Calls on a memory that not every backend can answer."""
 
 MAX_PROGRAMS = 100_000
 """Programs of one corpus; they are all held in memory."""
@@ -350,7 +361,8 @@ def _survey(program: Program, capabilities: Capabilities) -> frozenset[str]:
 
 def _depends(program: Program) -> bool:
     """Whether what a program shows depends on what the store can do."""
-    return bool(program.embedder) or any(
-        operation.target == "index" or isinstance(operation, CloneThread | ListClones)
-        for operation in program.operations
+    return (
+        bool(program.embedder)
+        or program.titler
+        or any(operation.target == "index" or isinstance(operation, OPTIONAL) for operation in program.operations)
     )

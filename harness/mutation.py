@@ -314,9 +314,11 @@ def _own(mutant: Mutant, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The programs that exercise the mutant's family; of a heavy clause its own scenario alone."""
     facts = {fact for clause in CLAUSES.values() if clause.family == _family(mutant.clause) for fact in clause.applies}
     heavy = mutant.clause in HEAVY.values()
+    # The facts are of a store that lacks nothing.
+    lacking = mutant.namespace().capabilities.lacking
     for entry in entries:
         about = HEAVY.get(entry.scenario)
-        if about == mutant.clause or (not about and not heavy and not entry.facts.isdisjoint(facts)):
+        if about == mutant.clause or (not about and not heavy and (lacking or not entry.facts.isdisjoint(facts))):
             yield entry
 
 
@@ -357,7 +359,10 @@ class _Subject:
             if any(not getattr(self._engine.capabilities, need) for need in needs(program)):
                 return ()
             return execute_in(self._namespaces, self._engine, program).divergences
-        transcript = run(program, self.mutant.namespace())
+        namespace = self.mutant.namespace()
+        transcript = run(program, namespace)
+        if namespace.capabilities.lacking:
+            return judge(program, transcript, namespace.capabilities)
         expected = self._expected.get(known_as)
         if expected is None:
             expected = expect(program)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..spec.errors import InvalidFilter, InvalidRequest
+from ..spec.errors import ConfigurationError, InvalidFilter, InvalidRequest
 from ..spec.forms import FormError
 from ..spec.program import Operation, Program, Together, config
 from ..spec.requests import parse_config
@@ -14,6 +14,10 @@ from ..spec.requests import parse_config
 
 def check_forms(program: Program) -> None:
     """Resolve every form once. Raises FormError for one that cannot be read."""
+    try:
+        config(program.options)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise FormError(f"options: {error}") from error
     for operation in calls(program):
         try:
             operation.arguments()
@@ -26,7 +30,7 @@ def openable(program: Program) -> bool:
     """Whether the specification has a store with the program's options."""
     try:
         parse_config(config(program.options), "options")
-    except (InvalidRequest, InvalidFilter):
+    except (ConfigurationError, InvalidRequest, InvalidFilter):
         return False
     return True
 

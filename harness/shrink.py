@@ -100,6 +100,7 @@ class _Search:
     def values(self) -> bool:
         """Fewer and plainer values, from the last operation to the first."""
         changed = self.first(("embedder",), iter([0] if self.tree.get("embedder") else []))
+        changed |= self.first(("titler",), iter([False] if self.tree.get("titler") else []))
         for path in [("options",), *(("operations", i) for i in reversed(range(len(self.tree["operations"]))))]:
             if get(self.tree, path) is not None:
                 changed |= self.simplify(path)

@@ -88,6 +88,8 @@ def of_clause(
         if any(finding.verdict == verdict for finding in findings):
             return result(verdict)
     if unsupported(clause, capabilities):
+        if clause.requires == "lacking":
+            return result("unsupported", "lacks nothing that it would have to refuse")
         return result("unsupported", "needs the capability " + " and ".join(clause.needs))
     if not_run:
         return result("not-run", not_run)

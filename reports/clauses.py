@@ -25,7 +25,7 @@ def detail(clause: Clause, console: Console) -> None:
     console.print(Text(f"{clause.id} {clause.title} (level {clause.level})", style="bold"))
     console.print(Text(clause.statement))
     console.print(Text(f"source: {clause.source}"))
-    if clause.needs:
+    if clause.needs and clause.requires != "lacking":
         console.print(Text("needs the capability: " + ", ".join(clause.needs)))
     console.print(Text("put to the test by programs with:"))
     for words in clause.discriminators:

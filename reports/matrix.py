@@ -24,6 +24,8 @@ FAMILIES = {
     "OPR": "filter operators",
     "VEC": "vector indices",
     "SEM": "semantic recall",
+    "WM": "working memory",
+    "TTL": "titles",
     "ISO": "isolation",
     "CON": "visibility",
     "DUR": "durability",

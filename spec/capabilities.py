@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .vectors import METRICS, IndexType, Metric
+from .vectors import INDEX_TYPES, METRICS, IndexType, Metric
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +27,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     working_memory: bool = False
     """`get_working_memory` and `update_working_memory` (WM-1)."""
+
+    titles: bool = False
+    """`generate_title`, `title_thread` and `settle` (TTL-1)."""
 
     vectors: bool = False
     """Vector indices of the user's own (VEC)."""
@@ -60,3 +63,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def approximate(self) -> bool:
         """Whether there is an index type that may miss rows (VEC-5)."""
         return any(kind != "flat" for kind in self.index_types)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether there is something optional that it lacks, and so a call to refuse with `Unsupported` (CAP-1)."""
+        of_memory = self.storage and self.clone and self.working_memory and self.titles
+        of_meaning = self.vectors and self.semantic_recall and self.resource_scope
+        return not (of_memory and of_meaning) or {*self.index_types} < {*INDEX_TYPES} or {*self.metrics} < {*METRICS}

@@ -38,6 +38,8 @@ def embed(embedder: Embedder, texts: Sequence[str], kind: Literal["document", "q
         return []
     try:
         found = list(embedder.embed(texts, kind))
+    except EmbedderError:
+        raise
     except Exception as error:
         raise EmbedderError(f"{embedder.name} failed: {error}", clause="SEM-4a") from error
     if len(found) != len(texts):

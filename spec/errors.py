@@ -92,6 +92,13 @@ class EmbedderError(StoreError):
     default_hint = "see the embedder's own message"
 
 
+class NotSettled(StoreError):
+    """What was begun in the background did not end in time; it goes on."""
+
+    code = "not_settled"
+    default_hint = "wait longer, or look into what is so slow"
+
+
 class Unsupported(StoreError):
     """The backend cannot do this and says so (CAP-1)."""
 

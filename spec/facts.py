@@ -17,19 +17,20 @@ from typing import Any, cast
 
 import msgspec
 
-from . import facts_vectors
+from . import facts_titles, facts_vectors
 from . import program as ops
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
 from .errors import StoreError
 from .facts_visibility import visible
+from .facts_working import WorkingHistory
 from .filters import Equals, kind_of
 from .forms import Form
 from .interpreter import Interpreter, Outcome, Refused, Returned, Snapshot
 from .judge_hits import RECALL_QUERIES
 from .judge_vectors import question
 from .protocols import Runtime
-from .reference import Embedded, Model, ModelNamespace, Row, State
+from .reference import Embedded, Model, ModelNamespace, Row, State, Untitled
 from .reference_index import MODEL_CAPABILITIES, Entry, ModelIndex
 from .requests import ListThreads, Recall, embeds, parse_list_threads, parse_recall
 from .types import MemoryConfig, MessageUpdate, NewMessage, Thread
@@ -73,6 +74,7 @@ class _Survey:
         self.deleted_threads: set[str] = set()
         self.index = ModelIndex(self.namespace.indexes, capabilities)
         self.model = reader(program, self.state, capabilities)
+        self.working = WorkingHistory(self.model)
         self.embedder = LiteralEmbedder(program.embedder)
         self.queries: list[ops.QueryVectors] = []
         self.approximate: dict[str, int] = {}
@@ -90,8 +92,13 @@ class _Survey:
                 old_rows = dict(self.state.by_id) if writes else {}
                 embedded = dict(self.state.embedded) if writes else {}
                 indexes = {name: dict(rows) for name, rows in self.index.state.rows.items()} if writes else {}
+                held = dict(self.state.working) if writes else {}
+                begun = list(self.state.untitled) if writes else []
                 outcome = interpreter.step(operation)
                 self.step(operation, outcome, before, old_rows)
+                if writes:
+                    self.pending |= set(self.working.write(operation, outcome, held))
+                    self.pending |= set(self.titles(operation, outcome, before, begun))
                 if writes and isinstance(outcome, Returned):
                     if operation.target == "index":
                         self.pending |= set(self.index_write(operation, outcome.value, indexes))
@@ -106,6 +113,8 @@ class _Survey:
             case ops.Observe() if isinstance(outcome, Returned):
                 self.facts |= self.pending
                 self.pending.clear()
+                if self.state.untitled:
+                    self.facts.add("title.pending")
                 self.facts |= set(self.order())
                 self.facts |= set(self.observed(outcome.value))
                 if self.program.embedder and outcome.value.embeddings is not None:
@@ -116,6 +125,7 @@ class _Survey:
             case ops.Reopen():
                 self.pending |= set(self.reopened())
                 self.synced = False
+                self.working.reopen()
             case ops.Tick():
                 pass
             case ops.Recall() if self.synced:
@@ -134,6 +144,8 @@ class _Survey:
                     self.approximate[name] = self.approximate.get(name, 0) + 1
                     if self.approximate[name] >= RECALL_QUERIES:
                         self.facts |= {"recall.measured", f"recall.{self.index.describe_index(name).config.type}"}
+            case ops.GetWorkingMemory() if self.synced:
+                self.facts |= set(self.working.read(operation, outcome))
             case ops.ListClones() if self.synced and isinstance(outcome, Returned):
                 self.facts.add("clones.listed" if outcome.value else "clones.none")
             case ops.Operation() if operation.target == "index" and operation.role == "write":
@@ -144,6 +156,19 @@ class _Survey:
                 self.history()
             case _:
                 pass
+
+    def titles(
+        self, operation: ops.Operation, outcome: Outcome, before: dict[str, Thread], begun: list[Untitled]
+    ) -> Iterator[str]:
+        match operation:
+            case ops.SaveMessages() if self.program.titler:
+                yield from facts_titles.saved(operation, outcome, self.options, before)
+            case ops.Settle():
+                yield from facts_titles.settled(begun, before, self.state)
+            case ops.TitleThread():
+                yield from facts_titles.given(operation, outcome, before)
+            case _:
+                return
 
     # Refusals
 

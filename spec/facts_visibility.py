@@ -72,6 +72,9 @@ def _without(program: ops.Program, capabilities: Capabilities, last: int, index:
 
 def _kinds(operation: ops.Operation, write: ops.Operation) -> Iterator[str]:
     of = "index" if operation.target == "index" else "memory"
+    if isinstance(operation, ops.GetWorkingMemory | ops.UpdateWorkingMemory):
+        yield "visible.working"
+        return
     if isinstance(operation, ops.Recall) and operation.vector_search_string is not msgspec.UNSET:
         yield "visible.search"
         yield "visible.search.gone" if write.name.startswith(("delete", "clear")) else "visible.search.new"

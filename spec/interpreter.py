@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any, Protocol, cast
@@ -24,11 +25,13 @@ from .program import (
     Observe,
     Program,
     Reopen,
+    Settle,
     Tick,
     Together,
     config,
 )
 from .protocols import Memory, Runtime, VectorIndex
+from .titlers import Gate, LiteralTitler
 from .types import (
     CloneResult,
     Hit,
@@ -46,6 +49,9 @@ from .values import copy_json, copy_message, copy_thread, identifier
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where a program's clock stands until it ticks."""
+
+SETTLE_SECONDS = 20.0
+"""How long a store may take to write titles that are made at once."""
 
 SPOILT = "spoilt-by-the-caller"
 """What the interpreter writes into every mutable value it gave or got, so that aliasing shows (VAL-4)."""
@@ -127,6 +133,8 @@ class Interpreter:
         self._namespace = namespace
         self._config = cast(MemoryConfig, config(program.options))
         self._embedder = LiteralEmbedder(program.embedder) if program.embedder else None
+        self._titler = program.titler
+        self._gates: dict[int, Gate] = {}
         self._memories: dict[int, Memory] = {}
         self._indexes: dict[int, VectorIndex] = {}
         self._now = START
@@ -163,6 +171,8 @@ class Interpreter:
                 return self._attempt(self._observe, operation.client)
             case Together():
                 return self._together(operation)
+            case Settle():
+                return self._settle(operation)
             case _:
                 if isinstance(operation, CreateThread | CloneThread):
                     self._label = operation.label
@@ -174,6 +184,17 @@ class Interpreter:
         outcome = self._attempt(lambda: operation.call(client(operation.client), arguments))
         spoil(arguments)
         return outcome
+
+    def _settle(self, operation: Settle) -> Outcome:
+        opened = self._attempt(lambda: self._memory(operation.client) and None)
+        if not isinstance(opened, Returned):
+            return opened
+        gate = self._gates[operation.client]
+        gate.open()
+        try:
+            return self._attempt(lambda: self._memory(operation.client).settle(timeout=SETTLE_SECONDS))
+        finally:
+            gate.shut()
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Outcome:
         try:
@@ -195,7 +216,10 @@ class Interpreter:
     def _memory(self, number: int) -> Memory:
         self._used_memory = True
         if number not in self._memories:
-            self._memories[number] = self._namespace.open_memory(self._runtime(), self._config, number)
+            # A client that is opened anew has a gate of its own: what an earlier one has begun is not let through.
+            gate = self._gates[number] = Gate(LiteralTitler())
+            runtime = replace(self._runtime(), titler=gate if self._titler else None)
+            self._memories[number] = self._namespace.open_memory(runtime, self._config, number)
         return self._memories[number]
 
     def _index(self, number: int) -> VectorIndex:
@@ -214,7 +238,9 @@ class Interpreter:
 
     def _close(self) -> None:
         while self._memories:
-            self._memories.popitem()[1].close()
+            number, memory = self._memories.popitem()
+            memory.close()
+            self._gates[number].open()
         while self._indexes:
             self._indexes.popitem()[1].close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 
 from . import judge_vectors
 from . import program as ops
@@ -13,6 +14,7 @@ from .facts_vectors import LARGE
 from .interpreter import Crashed, Outcome, Refused, Snapshot
 from .judge_known import MAIN_CLAUSE, Known, embedding_write
 from .judge_texts import confusion, hostile_text, text_clause
+from .types import MemoryConfig
 
 OBSERVING = {
     "": "ORD-4",
@@ -47,9 +49,14 @@ class Errors:
         code = got.code if isinstance(got, Refused) else ""
         if isinstance(operation, ops.Recall):
             return "ORD-6" if code in ("thread_not_found", "ownership_mismatch") else self.feature(operation)
+        if isinstance(operation, ops.GetWorkingMemory | ops.UpdateWorkingMemory):
+            ids = [arguments.get(name) for name in ("thread_id", "resource_id")]
+            return text_clause(ids) or MAIN_CLAUSE[operation.name]
         if isinstance(operation, ops.CreateThread) and code == "already_exists":
             others = [name for name in self.known.state.threads if name not in operation.threads()]
             return next((clause for name in operation.threads() if (clause := confusion(name, others))), "THR-1")
+        if code == "configuration_error" and isinstance(operation, ops.SaveMessages) and self._titled(operation):
+            return "TTL-1c"
         contents = [getattr(message, "content", None) for message in arguments.get("messages", ())]
         if code == "invalid_request" and "" in contents:
             return "MSG-0"
@@ -63,6 +70,12 @@ class Errors:
         ):
             return "MSG-2"
         return MAIN_CLAUSE[operation.name]
+
+    def _titled(self, operation: ops.SaveMessages) -> bool:
+        """Whether titles are spoken of in the configuration of a save."""
+        given: MemoryConfig | None = operation.arguments().get("thread_config")
+        configs = (self.known.options, MemoryConfig() if given is None else given)
+        return any(each.generate_title is not UNSET or each.threads is not UNSET for each in configs)
 
     def feature(self, operation: ops.Recall) -> str:
         """The clause of the most special thing a recall asks for."""

@@ -34,13 +34,20 @@ MAIN_CLAUSE = {
     "delete_messages": "MSG-5",
     "clear_messages": "MSG-5a",
     "recall": "ORD-3",
-    "get_working_memory": "CAP-1",
-    "update_working_memory": "CAP-1",
+    "get_working_memory": "WM-1",
+    "update_working_memory": "WM-1",
+    "title_thread": "TTL-1a",
+    "settle": "TTL-1b",
     "reopen": "DUR-1",
     "observe": "ORD-4",
     "together": "THR-3a",
 }
 """The clause that a call answers to when nothing about it is special."""
+
+UNRECORDED = (
+    *("save_messages", "update_messages", "delete_messages", "update_working_memory", "title_thread", "settle"),
+)
+"""Calls that may have nothing to do to threads and messages, and are still the ones to blame."""
 
 EVENT_CLAUSE = {
     "thread_created": "THR-1",
@@ -53,6 +60,7 @@ EVENT_CLAUSE = {
     "deleted": "MSG-5",
     "cleared": "MSG-5a",
     "cloned": "CLN-1",
+    "titled": "TTL-1",
 }
 
 
@@ -110,7 +118,7 @@ class Known:
         self.old = {message_id: row.message for message_id, row in self.state.by_id.items()}
 
     def load(self, snapshot: Snapshot) -> None:
-        """Make the model hold what the store showed; embeddings do not show, and stay."""
+        """Make the model hold what the store showed; embeddings and working memory do not show, and stay."""
         judge_vectors.load(self.vectors, snapshot)
         state = self.state
         if snapshot.listed is None:
@@ -137,6 +145,9 @@ class Known:
             state.rows.setdefault(thread_id, []).extend(rows)
         state.rows = {thread_id: rows for thread_id, rows in state.rows.items() if thread_id in state.threads}
         self.strangers = {thread.id for thread in snapshot.listed.threads} - snapshot.threads.keys()
+        for owner in state.working:
+            if owner[0] == "thread" and owner[1] not in state.threads:
+                state.note(owner, None)
         state.embedded = {name: kept for name, kept in state.embedded.items() if name in state.by_id}
 
     def reopened(self) -> bool:
@@ -190,7 +201,7 @@ class Known:
         if not self.events and len(names) == 1:
             # Everything was refused, or had nothing to do.
             name = names.pop()
-            return MAIN_CLAUSE[name] if name in ("save_messages", "update_messages", "delete_messages") else "ISO-2"
+            return MAIN_CLAUSE[name] if name in UNRECORDED else "ISO-2"
         return MAIN_CLAUSE[names.pop()] if len(names) == 1 else default
 
 

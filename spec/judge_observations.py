@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from . import judge_vectors
+from . import program as ops
 from .compare import equal
 from .divergence import Divergence
 from .facts import ENGINE_WINDOW
@@ -86,6 +87,8 @@ class Observations:
     def _thread_clause(self, thread_id: str, *, gone: bool) -> str:
         if self.known.reopened():
             return "DUR-1"
+        if not gone and any(isinstance(operation, ops.Settle | ops.TitleThread) for operation in self.known.segment):
+            return "TTL-1a"
         if self.known.related(thread_id):
             return "CLN-4"
         if (clause := confusion(thread_id, [*self.known.state.threads])) is not None:

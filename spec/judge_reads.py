@@ -15,6 +15,7 @@ from .judge_errors import Errors
 from .judge_known import Known, deviation
 from .judge_recalls import Recalls
 from .judge_texts import confusion
+from .judge_working import Working
 from .requests import ListThreads
 from .types import RecallResult, Thread, ThreadPage, VectorHit
 
@@ -26,6 +27,7 @@ class Reads:
         self.known = known
         self.errors = Errors(known)
         self.recalls = Recalls(known, self.errors)
+        self.working = Working(known)
 
     def read(self, index: int, operation: ops.Operation, expected: Outcome, got: Outcome) -> Iterator[Divergence]:
         """What is wrong with an answer."""
@@ -58,8 +60,9 @@ class Reads:
                 if not equal(expected.value, got.value):
                     yield Divergence("CLN-4", "returned", name, index, expected.value, got.value)
             case ops.GetWorkingMemory():
-                if not equal(expected.value, got.value):
-                    yield Divergence("CAP-1", "returned", name, index, expected.value, got.value)
+                clause = self.working.clause(index, operation, expected.value, got.value)
+                if clause is not None:
+                    yield Divergence(clause, "returned", name, index, expected.value, got.value)
             case ops.ListThreads():
                 yield from self._list_threads(index, operation, expected.value, got.value)
             case _:

@@ -12,6 +12,7 @@ from .divergence import Divergence
 from .interpreter import spoilt
 from .judge_known import EVENT_CLAUSE, Known, updates_of
 from .judge_texts import confusion, length_clause
+from .judge_titles import title_clause
 from .reference import Event
 from .types import Message, Thread
 
@@ -47,6 +48,8 @@ class Values:
                 clause = "DUR-1"
             elif any(isinstance(operation, ops.Together) for operation in self.known.segment):
                 clause = self.known.collateral("THR-3a")
+            elif field in ("title", "updated_at") and (titled := title_clause(self.known, expected, got)):
+                clause = titled
             elif field == "resource_id":
                 clause = "THR-1" if created else "ISO-1"
             elif field == "updated_at":
@@ -59,7 +62,11 @@ class Values:
                     clause = "THR-1" if created else "THR-3"
                 else:
                     clause = (
-                        "MSG-3" if self.known.touching() else "CLN-4" if self.known.related(expected.id) else "ISO-2"
+                        "MSG-3"
+                        if self.known.touching()
+                        else "CLN-4"
+                        if self.known.related(expected.id)
+                        else self.known.collateral("ISO-2")
                     )
             elif field == "created_at":
                 given = created and self.known.given_instant(expected.id)

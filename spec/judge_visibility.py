@@ -75,8 +75,8 @@ class Visibility:
         """
         asked = self._operations[index]
         for i in reversed(range(index)):
-            if self._operations[i].role == "write":
-                break
+            if self._operations[i].role == "write" or isinstance(self._operations[i], ops.Reopen):
+                break  # What was there before clients were opened anew, and is not now, is lost and not late.
             if same_question(asked, self._operations[i]) and same(self._expected[i], self._got[i]):
                 return 0
         since: list[int] = []
@@ -134,6 +134,8 @@ class Visibility:
             clause = "CON-1b"
         elif isinstance(operation, ops.Recall) and operation.vector_search_string is not msgspec.UNSET:
             clause = "CON-1a"
+        elif isinstance(operation, ops.GetWorkingMemory | ops.UpdateWorkingMemory):
+            clause = "CON-1c"
         return Divergence(clause, aspect, operation.name, index, right, got)
 
 

@@ -22,6 +22,9 @@ from .types import (
     OrderBy,
     SemanticRecall,
     ThreadFilter,
+    ThreadsConfig,
+    TitleGeneration,
+    WorkingMemory,
 )
 
 
@@ -55,6 +58,20 @@ class UpdateThread(Operation, frozen=True, kw_only=True, tag="update_thread"):
     thread_id: Form
     title: Form | UnsetType = UNSET
     metadata: Form | UnsetType = UNSET
+
+
+class TitleThread(Operation, frozen=True, kw_only=True, tag="title_thread"):
+    """A title where there is none."""
+
+    role: ClassVar[Role] = "write"
+    thread_id: Form
+    title: Form
+
+
+class Settle(Operation, frozen=True, kw_only=True, tag="settle"):
+    """Let the titles that the client's saves have begun be made, and wait for them."""
+
+    role: ClassVar[Role] = "write"
 
 
 class ListThreads(Operation, frozen=True, kw_only=True, tag="list_threads"):
@@ -198,22 +215,43 @@ class Recall(Operation, frozen=True, kw_only=True, tag="recall"):
 
 
 class GetWorkingMemory(Operation, frozen=True, kw_only=True, tag="get_working_memory"):
-    """A thread's working memory."""
+    """The working memory of a thread or of its resource."""
 
     thread_id: Form
+    resource_id: Form | UnsetType = UNSET
+    thread_config: Form | UnsetType = UNSET
+
+    def argument(self, name: str, form: Form) -> Any:
+        """See Operation."""
+        return config(form) if name == "thread_config" else resolve(form)
 
 
 class UpdateWorkingMemory(Operation, frozen=True, kw_only=True, tag="update_working_memory"):
-    """Replace a thread's working memory."""
+    """Replace the working memory of a thread or of its resource."""
 
     role: ClassVar[Role] = "write"
     thread_id: Form
     value: Form
+    resource_id: Form | UnsetType = UNSET
+    thread_config: Form | UnsetType = UNSET
+
+    def argument(self, name: str, form: Form) -> Any:
+        """See Operation."""
+        return config(form) if name == "thread_config" else resolve(form)
 
 
 def config(form: Form) -> Any:
     """The MemoryConfig a form stands for."""
     found = struct(MemoryConfig, form)
+    if isinstance(found, MemoryConfig) and isinstance(form.get("working_memory"), dict):
+        found = msgspec.structs.replace(found, working_memory=struct(WorkingMemory, form["working_memory"]))
+    if isinstance(found, MemoryConfig) and isinstance(form.get("generate_title"), dict):
+        found = msgspec.structs.replace(found, generate_title=struct(TitleGeneration, form["generate_title"]))
+    if isinstance(found, MemoryConfig) and isinstance(form.get("threads"), dict):
+        threads, title = struct(ThreadsConfig, form["threads"]), form["threads"].get("generate_title")
+        if isinstance(title, dict):
+            threads = ThreadsConfig(struct(TitleGeneration, title))
+        found = msgspec.structs.replace(found, threads=threads)
     if not isinstance(found, MemoryConfig) or not isinstance(form.get("semantic_recall"), dict):
         return found
     given = form["semantic_recall"]

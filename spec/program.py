@@ -21,6 +21,8 @@ from .message_operations import (
     ListThreads,
     Recall,
     SaveMessages,
+    Settle,
+    TitleThread,
     UpdateMessages,
     UpdateThread,
     UpdateWorkingMemory,
@@ -66,7 +68,9 @@ __all__ = [
     "Recall",
     "Reopen",
     "SaveMessages",
+    "Settle",
     "Tick",
+    "TitleThread",
     "Together",
     "UpdateMessages",
     "UpdateThread",
@@ -133,6 +137,8 @@ AnyOperation = (
     | Recall
     | GetWorkingMemory
     | UpdateWorkingMemory
+    | TitleThread
+    | Settle
     | Tick
     | Reopen
     | Observe
@@ -153,12 +159,13 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """What to do to an empty namespace.
 
     `options` are the store's, a form of MemoryConfig's fields; `embedder` is the dimension of the
-    LiteralEmbedder that the runtime has, 0 for none.
+    LiteralEmbedder that the runtime has, 0 for none; `titler` says whether it has a LiteralTitler.
     """
 
     operations: tuple[AnyOperation, ...]
     options: dict[str, Form] = {}
     embedder: int = 0
+    titler: bool = False
 
     @property
     def hash(self) -> str:
@@ -167,5 +174,6 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     def __str__(self) -> str:
         embedder = [f"embedder(dimension={self.embedder})"] if self.embedder else []
-        lines = [*embedder, *([f"open({show(self.options)})"] if self.options else [])]
+        titler = ["titler()"] if self.titler else []
+        lines = [*embedder, *titler, *([f"open({show(self.options)})"] if self.options else [])]
         return "\n".join([*lines, *(str(operation) for operation in self.operations)])

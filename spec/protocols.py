@@ -53,6 +53,17 @@ class Embedder(Protocol):
         ...
 
 
+class Titler(Protocol):
+    """Makes the title of a thread from its first messages, oldest first. May be slow, and may fail (TTL-1).
+
+    `model` and `instructions` are what generate_title says.
+    """
+
+    def __call__(self, messages: Sequence[Message], *, model: str | None, instructions: str | None) -> str:
+        """The title; an empty one is none."""
+        ...
+
+
 @dataclass(frozen=True)
 class Runtime:
     """Every source of non-determinism a store may use.
@@ -61,6 +72,7 @@ class Runtime:
     new_id: a fresh id for what the caller did not name. A clone asks once for the thread unless it is
         named, then once a message in the thread's order.
     embedder: for semantic recall; None when there is none.
+    titler: for generate_title; None when there is none. Called in threads of the store's own.
     fault: called with the name of a point at which a crash test may end the process.
     effort: how broadly an approximate index is searched, in its engine's own unit (ef_search, probes,
         num_candidates); None leaves it to the store. It bears on recall and time, never on what may be returned.
@@ -70,6 +82,7 @@ class Runtime:
     new_id: Callable[[], str] = _uuid
     embedder: Embedder | None = None
     fault: Callable[[str], None] = _no_fault
+    titler: Titler | None = None
     effort: int | None = None
 
 
@@ -99,6 +112,10 @@ class Memory(Protocol):
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
         """Set the title and merge metadata shallowly (THR-3). ThreadNotFound."""
+        ...
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """Give the thread this title if it has none; whether it did (TTL-1a). Unsupported without `titles`."""
         ...
 
     def list_threads(
@@ -182,16 +199,38 @@ class Memory(Protocol):
         """
         ...
 
-    def get_working_memory(self, thread_id: str) -> str | None:
-        """The working memory, or None (WM-1). Unsupported without the capability."""
+    def get_working_memory(
+        self, thread_id: str, *, resource_id: str | None = None, thread_config: MemoryConfig | None = None
+    ) -> str | None:
+        """The working memory of the thread, or of its resource; None before the first update (WM-1).
+
+        ConfigurationError where it is off; Unsupported without the capability `working_memory`.
+        """
         ...
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
-        """Replace the working memory whole (WM-1). Unsupported without the capability."""
+    def update_working_memory(
+        self,
+        thread_id: str,
+        value: str,
+        *,
+        resource_id: str | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> None:
+        """Replace the working memory whole; with a schema `value` is the JSON text of what satisfies it (WM-1).
+
+        ThreadNotFound, OwnershipMismatch; otherwise as get_working_memory.
+        """
+        ...
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """Wait until the titles that this client's saves have begun are made, or are not to be (TTL-1b).
+
+        NotSettled after `timeout` seconds. Unsupported without the capability `titles`.
+        """
         ...
 
     def close(self) -> None:
-        """Release what this client holds; a second call does nothing."""
+        """Release what this client holds, and forget the titles it has begun; a second call does nothing."""
         ...
 
 

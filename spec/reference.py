@@ -47,8 +47,10 @@ from .requests import (
     parse_list_threads,
     parse_recall,
     parse_save,
+    parse_title_thread,
     parse_update_thread,
     parse_updates,
+    titling,
 )
 from .types import (
     CloneInfo,
@@ -66,9 +68,15 @@ from .types import (
     Thread,
     ThreadFilter,
     ThreadPage,
+    TitleGeneration,
 )
 from .values import bounded, copy_json, copy_message, copy_thread, identifier, instant, text
 from .vectors import Metric, Vector, scores
+from .working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working, working
+
+SCOPES: tuple[Literal["thread", "resource"], ...] = ("thread", "resource")
+Owner = tuple[Literal["thread", "resource"], str]
+"""Whose working memory: a thread's or a resource's, and its id."""
 
 EventKind = Literal[
     "thread_created",
@@ -81,7 +89,11 @@ EventKind = Literal[
     "deleted",
     "cleared",
     "cloned",
+    "titled",
 ]
+
+TITLE_MESSAGES = 20
+"""How many of a thread's first messages a titler gets."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -111,17 +123,38 @@ class Embedded(msgspec.Struct, frozen=True):
     snapshot: Metadata
 
 
+class Untitled(msgspec.Struct, frozen=True):
+    """A title that a client has begun, for a thread that has none."""
+
+    client: int
+    thread_id: str
+    wanted: TitleGeneration
+
+
 class State(msgspec.Struct):
     """All that a namespace holds: threads, their rows in order, every row by message id, embeddings, and by
-    thread its working memory.
+    scope and owner the working memory.
     """
 
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     rows: dict[str, list[Row]] = msgspec.field(default_factory=dict[str, list[Row]])
     by_id: dict[str, Row] = msgspec.field(default_factory=dict[str, Row])
     embedded: dict[str, Embedded] = msgspec.field(default_factory=dict[str, Embedded])
-    working: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    untitled: list[Untitled] = msgspec.field(default_factory=list[Untitled])
+    notes: dict[str, dict[str, str]] = msgspec.field(default_factory=lambda: {"thread": {}, "resource": {}})
     next_position: int = 0
+
+    @property
+    def working(self) -> dict[Owner, str]:
+        """The working memory by owner; a copy."""
+        return {(scope, name): value for scope in SCOPES for name, value in self.notes[scope].items()}
+
+    def note(self, owner: Owner, value: str | None) -> None:
+        """Set the working memory of an owner; None removes it."""
+        if value is None:
+            self.notes[owner[0]].pop(owner[1], None)
+        else:
+            self.notes[owner[0]][owner[1]] = value
 
     def place(self, row: Row) -> tuple[list[Row], int]:
         """The rows of the row's thread, and its index among them."""
@@ -211,6 +244,56 @@ class Model:
             self._event("thread_updated", thread_id)
             return copy_thread(new)
 
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        if not self.capabilities.titles:
+            raise Unsupported("title_thread", clause="CAP-1")
+        parse_title_thread(thread_id, title)
+        with self._lock:
+            return self.entitle(thread_id, title)
+
+    def entitle(self, thread_id: str, title: str) -> bool:
+        """Give a thread a title if it has none."""
+        old = self.state.threads.get(thread_id)
+        if old is None or old.title:
+            return False
+        new = msgspec.structs.replace(old, title=title, updated_at=max(old.updated_at, self._now()))
+        self.state.threads[thread_id] = new
+        self._event("titled", thread_id)
+        return True
+
+    def begin_titles(self, wanted: TitleGeneration | None, saved: Sequence[Message]) -> None:
+        """Note the threads without a title that an answer was saved into (TTL-1)."""
+        for row in saved:
+            thread = self.state.threads[row.thread_id]
+            known = {each.thread_id for each in self.state.untitled if each.client == id(self)}
+            if wanted is not None and row.role == "assistant" and not thread.title and thread.id not in known:
+                self.state.untitled.append(Untitled(id(self), thread.id, wanted))
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory. The model makes its titles here."""
+        if not self.capabilities.titles:
+            raise Unsupported("settle", clause="CAP-1")
+        with self._lock:
+            for begun in self.begun():
+                self.make_title(begun)
+
+    def begun(self) -> list[Untitled]:
+        """The titles that this client has begun, which are begun no more."""
+        own = [each for each in self.state.untitled if each.client == id(self)]
+        self.state.untitled = [each for each in self.state.untitled if each.client != id(self)]
+        return own
+
+    def make_title(self, begun: Untitled) -> None:
+        """Make and write one title; whatever goes wrong leaves the thread as it is (TTL-1b)."""
+        titler, messages = self.runtime.titler, [row.message for row in self.state.rows.get(begun.thread_id, ())]
+        if titler is None or begun.thread_id not in self.state.threads:
+            return
+        with contextlib.suppress(Exception):
+            wanted = begun.wanted
+            title = titler(messages[:TITLE_MESSAGES], model=wanted.model, instructions=wanted.instructions)
+            self.entitle(*parse_title_thread(begun.thread_id, title))
+
     def list_threads(
         self,
         *,
@@ -250,7 +333,7 @@ class Model:
                 return False
             for row in self.state.rows.pop(thread_id):
                 self._forget(row.message.id)
-            self.state.working.pop(thread_id, None)
+            self.state.note(("thread", thread_id), None)
             self._event("thread_deleted", thread_id)
             return True
 
@@ -298,6 +381,7 @@ class Model:
             embedded = self.state.embedded.get(row.message.id)
             if embedded is not None:
                 self.state.embedded[new_id] = Embedded(embedded.vector, snapshot(thread, message))
+        self.state.note(("thread", thread_id), self.remembered(("thread", source.id)))
         self._event("cloned", thread_id)
         return CloneResult(copy_thread(thread), self._named(id_map.values()), id_map)
 
@@ -330,6 +414,7 @@ class Model:
             error.also = (*error.also, *self._wrong_beside(messages))
             raise
         on = embeds(self.options, thread_config)
+        wanted = self.titling(thread_config)
         with self._lock:
             embedder = self._embedder() if on else None
             self._check(batch)
@@ -340,7 +425,18 @@ class Model:
                 touched |= self._save(row, now)
             self._reindex((row.id for row in batch), vectors)
             self._touch(touched, now)
-            return self._named(row.id for row in batch)
+            saved = self._named(row.id for row in batch)
+            self.begin_titles(wanted, saved)
+            return saved
+
+    def titling(self, thread_config: MemoryConfig | None) -> TitleGeneration | None:
+        """What titles are made with, if any (TTL-1c)."""
+        wanted = titling(self.options, thread_config)
+        if wanted is not None and not self.capabilities.titles:
+            raise Unsupported("generate_title", clause="CAP-1")
+        if wanted is not None and self.runtime.titler is None:
+            raise ConfigurationError("there is no titler", hint="give the runtime one", clause="TTL-1c")
+        return wanted
 
     def _check(self, batch: Sequence[MessageRow]) -> None:
         """Refuse the batch as saving its messages one by one would; any error among them is a right answer."""
@@ -612,23 +708,57 @@ class Model:
 
     # Working memory
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Unpack[WorkingOptions]) -> str | None:
         """See protocols.Memory."""
         if not self.capabilities.working_memory:
             raise Unsupported("get_working_memory", clause="CAP-1")
-        identifier(thread_id, "thread_id")
-        return self.state.working.get(thread_id)
+        with refusing(lambda: self._wrong_working(thread_id, options)):
+            asked = parse_get_working(thread_id, self.options, **options)
+        with self._lock:
+            owner = self.working_owner(asked)
+            return None if owner is None else self.remembered(owner)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Unpack[WorkingOptions]) -> None:
         """See protocols.Memory."""
         if not self.capabilities.working_memory:
             raise Unsupported("update_working_memory", clause="CAP-1")
-        identifier(thread_id, "thread_id")
+        with refusing(lambda: (*self._wrong_working(thread_id, options), lambda: text(value, "value"))):
+            asked, checked = parse_update_working(thread_id, value, self.options, **options)
         with self._lock:
-            self.state.working[self._thread(thread_id, "CAP-1").id] = text(value, "value", clause="CAP-1")
+            owner = self.working_owner(asked)
+            if owner is None:
+                raise ThreadNotFound(f"thread {thread_id!r} does not exist", clause="WM-1")
+            self.remember(owner, checked)
+
+    def working_owner(self, asked: WorkingRequest) -> Owner | None:
+        """Whose working memory is asked for; None when the thread is unknown (WM-1b)."""
+        thread = self.state.threads.get(asked.thread_id)
+        if asked.resource_id is not None:
+            thread = self._thread(asked.thread_id, "WM-1b")
+            if thread.resource_id != asked.resource_id:
+                raise OwnershipMismatch(f"thread {thread.id!r} is another resource's", clause="WM-1b")
+        if thread is None:
+            return None
+        return asked.scope, thread.id if asked.scope == "thread" else thread.resource_id
+
+    def remembered(self, owner: Owner) -> str | None:
+        """The value that an owner has."""
+        return self.state.notes[owner[0]].get(owner[1])
+
+    def remember(self, owner: Owner, value: str) -> None:
+        """Replace the value that an owner has."""
+        self.state.note(owner, value)
+
+    def _wrong_working(self, thread_id: str, options: WorkingOptions) -> Iterator[Callable[[], object]]:
+        """What is wrong with one argument alone, where others are wrong too."""
+        yield lambda: identifier(thread_id, "thread_id")
+        yield lambda: identifier(options.get("resource_id") or "r", "resource_id")
+        yield lambda: working(self.options, options.get("thread_config"))
 
     def close(self) -> None:
         """See protocols.Memory."""
+        with self._lock:
+            self.begun()
 
     # The state
 

@@ -31,6 +31,8 @@ MODEL_CAPABILITIES = Capabilities(
     semantic_recall=True,
     resource_scope=True,
     clone=True,
+    working_memory=True,
+    titles=True,
     index_types=("flat", "hnsw", "ivfflat"),
     other_processes=False,
 )

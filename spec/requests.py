@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from . import operators, values
 from .errors import ConfigurationError, InvalidRequest
 from .filters import Equals, Window, parse_metadata, parse_window
+from .schemas import check_schema
 from .types import (
     Content,
     Include,
@@ -26,6 +27,9 @@ from .types import (
     OrderBy,
     SemanticRecall,
     ThreadFilter,
+    ThreadsConfig,
+    TitleGeneration,
+    WorkingMemory,
 )
 from .values import content, identifier, instant, integer, metadata, role, show, text
 from .vectors import MAX_TOP_K, METRICS, threshold
@@ -367,11 +371,13 @@ def overlay(options: MemoryConfig, thread_config: object) -> MemoryConfig:
     return MemoryConfig(
         last_messages=options.last_messages if checked.last_messages is UNSET else checked.last_messages,
         semantic_recall=options.semantic_recall if checked.semantic_recall is UNSET else checked.semantic_recall,
+        working_memory=options.working_memory if checked.working_memory is UNSET else checked.working_memory,
+        generate_title=_title(options) if _title(checked) is UNSET else _title(checked),
     )
 
 
 def parse_config(config: object, name: str) -> MemoryConfig:
-    """A configuration within ORD-4 and SEM-1."""
+    """A configuration within ORD-4, SEM-1, WM-1e and TTL-1c."""
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"{name} is {show(config)}", hint="pass a MemoryConfig", clause="ORD-4")
     last = config.last_messages
@@ -382,7 +388,72 @@ def parse_config(config: object, name: str) -> MemoryConfig:
         _check_semantic(recall)
     elif recall is not UNSET and not isinstance(recall, bool):
         raise InvalidRequest(f"{name}.semantic_recall is {show(recall)}", hint="pass a SemanticRecall", clause="SEM-1")
+    if config.working_memory is not UNSET:
+        _check_working(config.working_memory, f"{name}.working_memory")
+    _check_titles(config, name)
     return config
+
+
+def _title(config: MemoryConfig) -> bool | TitleGeneration | UnsetType:
+    """Where generate_title is given, at the top or under threads (TTL-1c)."""
+    if config.generate_title is UNSET and config.threads is not UNSET:
+        return config.threads.generate_title
+    return config.generate_title
+
+
+def titling(options: MemoryConfig, thread_config: object) -> TitleGeneration | None:
+    """What a save under this configuration has titles made with; None when it has none made (TTL-1)."""
+    found = _title(overlay(options, thread_config))
+    if isinstance(found, TitleGeneration):
+        return found
+    return TitleGeneration() if found is True else None
+
+
+def parse_title_thread(thread_id: object, title: object) -> tuple[str, str]:
+    """title_thread (TTL-1a)."""
+    if text(title, "title") == "":
+        raise InvalidRequest("title is empty", hint="give a title", clause="TTL-1a")
+    return identifier(thread_id, "thread_id"), cast(str, title)
+
+
+def _check_titles(config: MemoryConfig, name: str) -> None:
+    """generate_title within TTL-1c."""
+    threads = cast(object, config.threads)
+    if threads is not UNSET and not isinstance(threads, ThreadsConfig):
+        raise InvalidRequest(f"{name}.threads is {show(threads)}", hint="pass a ThreadsConfig", clause="TTL-1c")
+    places = config.generate_title, UNSET if config.threads is UNSET else config.threads.generate_title
+    for given in cast("tuple[object, ...]", places):
+        if isinstance(given, TitleGeneration):
+            for field in ("model", "instructions"):
+                if (value := getattr(given, field)) is not None:
+                    text(value, f"{name}.generate_title.{field}", clause="TTL-1c")
+        elif given is not UNSET and not isinstance(given, bool):
+            raise InvalidRequest(
+                f"{name}.generate_title is {show(given)}", hint="pass a bool or a TitleGeneration", clause="TTL-1c"
+            )
+    if UNSET not in places and places[0] != places[1]:
+        raise ConfigurationError(
+            "generate_title is given twice", hint="give it at the top or under threads", clause="TTL-1c"
+        )
+
+
+def _check_working(working: object, name: str) -> None:
+    """A configuration of working memory within WM-1e."""
+    if not isinstance(working, WorkingMemory):
+        raise InvalidRequest(f"{name} is {show(working)}", hint="pass a WorkingMemory", clause="WM-1e")
+    template, schema = cast(object, working.template), cast(object, working.schema)
+    if type(cast(object, working.enabled)) is not bool:
+        raise InvalidRequest(f"{name}.enabled is {show(working.enabled)}", hint="pass True or False", clause="WM-1e")
+    if working.scope not in ("thread", "resource"):
+        raise InvalidRequest(f"{name}.scope is {show(working.scope)}", hint="use thread or resource", clause="WM-1e")
+    if template is not None and schema is not None:
+        raise ConfigurationError("working memory has a template and a schema", hint="give one of them", clause="WM-1e")
+    if template is not None:
+        text(template, f"{name}.template", clause="WM-1e")
+    if schema is not None:
+        if not isinstance(schema, dict):
+            raise InvalidRequest(f"{name}.schema is {show(schema)}", hint="pass a dict", clause="WM-1e")
+        check_schema(cast("dict[str, Any]", schema))
 
 
 def _check_semantic(recall: SemanticRecall) -> None:

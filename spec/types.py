@@ -36,12 +36,13 @@ class FilePart(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
 
 
 class ToolPart(msgspec.Struct, frozen=True, tag_field="type", tag="tool"):
-    """A tool call, and its output once there is one; input and output are JSON."""
+    """A tool call, and its output once there is one, or the error it ended with; input and output are JSON."""
 
     tool_call_id: str
     tool_name: str
     input: Any = None
     output: Any = None
+    error: str | None = None
 
 
 Part = TextPart | ReasoningPart | FilePart | ToolPart
@@ -173,15 +174,46 @@ class SemanticRecall(msgspec.Struct, frozen=True):
     index_config: IndexConfig | None = None
 
 
+class WorkingMemory(msgspec.Struct, frozen=True):
+    """A note that a thread, or a resource, keeps beside its messages (WM-1).
+
+    template: what an agent fills in; it is not the note's first value. schema: a JSON Schema that the note, as JSON
+    text, has to satisfy; one of the two at most. scope: thread, or resource for one note of all its threads.
+    """
+
+    enabled: bool
+    template: str | None = None
+    schema: Mapping[str, Any] | None = None
+    scope: str = "thread"
+
+
+class TitleGeneration(msgspec.Struct, frozen=True):
+    """What the runtime's titler is told when it makes the title of a thread (TTL-1)."""
+
+    model: str | None = None
+    instructions: str | None = None
+
+
+class ThreadsConfig(msgspec.Struct, frozen=True):
+    """Another place for generate_title (TTL-1c)."""
+
+    generate_title: bool | TitleGeneration | UnsetType = UNSET
+
+
 class MemoryConfig(msgspec.Struct, frozen=True):
     """A store's options, or a call's `thread_config`, whose set fields win over the store's.
 
     last_messages: integer ≥ 0, None (= 10) or False (no page unless per_page is given) (ORD-4).
     semantic_recall: off by default (SEM-1, SEM-4).
+    working_memory: off by default (WM-1e).
+    generate_title: off by default; may stand under threads instead (TTL-1).
     """
 
     last_messages: int | bool | UnsetType | None = UNSET
     semantic_recall: bool | SemanticRecall | UnsetType = UNSET
+    working_memory: WorkingMemory | UnsetType = UNSET
+    generate_title: bool | TitleGeneration | UnsetType = UNSET
+    threads: ThreadsConfig | UnsetType = UNSET
 
 
 class IndexDescription(msgspec.Struct, frozen=True):

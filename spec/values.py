@@ -163,12 +163,15 @@ def _part(part: object) -> Part:
                 url=text(url, "a file's url"),
                 filename=None if filename is None else text(filename, "a file's filename"),
             )
-        case ToolPart(tool_call_id=call, tool_name=tool, input=given, output=out):
+        case ToolPart(tool_call_id=call, tool_name=tool, input=given, output=out, error=error):
+            if out is not None and error is not None:
+                raise InvalidRequest("a tool has an output and an error", hint="give one of them", clause="MSG-0")
             return ToolPart(
                 tool_call_id=text(call, "a tool's tool_call_id"),
                 tool_name=text(tool, "a tool's tool_name"),
                 input=json_value(given, "a tool's input"),
                 output=json_value(out, "a tool's output"),
+                error=None if error is None else text(error, "a tool's error"),
             )
         case _:
             raise InvalidRequest(
@@ -197,7 +200,7 @@ def copy_message(message: Message) -> Message:
     parts = message.content
     if not isinstance(parts, str):
         parts = tuple(
-            ToolPart(p.tool_call_id, p.tool_name, copy_json(p.input), copy_json(p.output))
+            ToolPart(p.tool_call_id, p.tool_name, copy_json(p.input), copy_json(p.output), p.error)
             if isinstance(p, ToolPart)
             else p
             for p in parts

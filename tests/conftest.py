@@ -6,13 +6,14 @@ import itertools
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import find
 from memassay.harness.engine import AUTO, choose, methods, url_for
-from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, VectorIndex
+from memassay.spec.protocols import Backend, Embedder, Memory, Runtime, Titler, VectorIndex
 from memassay.spec.types import MemoryConfig
 
 BACKENDS = ("reference", "libsql", "postgres", "faiss", "elasticsearch", "opensearch")
@@ -100,9 +101,12 @@ class Namespace:
         self._ids = itertools.count(1)
         self._open: list[Memory | VectorIndex] = []
 
-    def __call__(self, config: MemoryConfig | None = None, embedder: Embedder | None = None) -> Memory:
+    def __call__(
+        self, config: MemoryConfig | None = None, embedder: Embedder | None = None, titler: Titler | None = None
+    ) -> Memory:
         """One more client."""
-        memory = self.backend.open_memory(self.url, self.name, self._runtime(embedder), config or MemoryConfig())
+        runtime = replace(self._runtime(embedder), titler=titler)
+        memory = self.backend.open_memory(self.url, self.name, runtime, config or MemoryConfig())
         self._open.append(memory)
         return memory
 

@@ -41,7 +41,7 @@ KILLS: dict[str, Kill] = {}
 
 def found(mutant: Mutant, program: Program) -> tuple[Divergence, ...]:
     """The deviations of the mutant on a program."""
-    return judge(program, run(program, mutant.namespace()))
+    return judge(program, run(program, mutant.namespace()), mutant.capabilities)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,8 @@ def kill(mutant: Mutant, corpus: tuple[Entry, ...]) -> Kill | None:
     applies = {fact for clause in CLAUSES.values() if clause.family == mutant.family for fact in clause.applies}
     for number, entry in enumerate(corpus, 1):
         heavy = HEAVY.get(entry.scenario)
-        if heavy != mutant.clause and (heavy or mutant.clause in HEAVY.values() or entry.facts.isdisjoint(applies)):
+        beside = entry.facts.isdisjoint(applies) and not mutant.capabilities.lacking  # facts are of one without a lack
+        if heavy != mutant.clause and (heavy or mutant.clause in HEAVY.values() or beside):
             continue
         for divergence in found(mutant, entry.program):
             if CLAUSES[divergence.clause].family == mutant.family:

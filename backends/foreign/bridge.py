@@ -13,8 +13,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from ...spec.capabilities import Capabilities
-from ...spec.errors import ConfigurationError
+from ...spec.errors import ConfigurationError, StoreError, Unsupported
 from ...spec.protocols import Memory, Runtime, VectorIndex
+from ...spec.requests import titling
 from ...spec.types import (
     CloneResult,
     Include,
@@ -109,11 +110,13 @@ class Bridge:
                 hint="answer hello with that protocol, or use a memassay that speaks yours",
             )
         try:
-            return msgspec.convert(given, _Hello)
+            hello = msgspec.convert(given, _Hello)
         except msgspec.ValidationError as error:
             raise EngineUnavailable(
                 f"{self.name} introduces itself wrongly: {error}", hint="answer hello as the bridge's page says"
             ) from None
+        # Titlers are not reached over the bridge.
+        return msgspec.structs.replace(hello, capabilities=msgspec.structs.replace(hello.capabilities, titles=False))
 
 
 class BridgeBackend:
@@ -141,13 +144,13 @@ class BridgeBackend:
         return BridgeMemory(
             self.bridge,
             runtime,
-            "open_memory",
             {
                 **wire.arguments({"config": config}),
                 "url": url,
                 "namespace": namespace,
                 "embedder": None if embedder is None else {"name": embedder.name, "dimension": embedder.dimension},
             },
+            config,
         )
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
@@ -252,8 +255,20 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _titled(options: MemoryConfig, thread_config: MemoryConfig | None) -> bool:
+    """Whether titles are asked for. What is wrong with a configuration is the adapter's to say."""
+    try:
+        return titling(options, thread_config) is not None
+    except (StoreError, AttributeError):
+        return False
+
+
 class BridgeMemory(_Client):
     """A memory on the other side. Implements protocols.Memory."""
+
+    def __init__(self, bridge: Bridge, runtime: Runtime, opening: Mapping[str, Any], options: MemoryConfig) -> None:
+        self._options = options
+        super().__init__(bridge, runtime, "open_memory", opening)
 
     def create_thread(
         self,
@@ -277,6 +292,14 @@ class BridgeMemory(_Client):
     ) -> Thread:
         """See protocols.Memory."""
         return self._call("update_thread", {"thread_id": thread_id, "title": title, "metadata": metadata})
+
+    def title_thread(self, thread_id: str, title: str) -> bool:
+        """See protocols.Memory."""
+        raise Unsupported("titles over the bridge", clause="CAP-1")
+
+    def settle(self, *, timeout: float = 60.0) -> None:
+        """See protocols.Memory."""
+        raise Unsupported("titles over the bridge", clause="CAP-1")
 
     def list_threads(
         self,
@@ -331,6 +354,8 @@ class BridgeMemory(_Client):
         self, messages: Sequence[NewMessage], *, thread_config: MemoryConfig | None = None
     ) -> tuple[Message, ...]:
         """See protocols.Memory."""
+        if _titled(self._options, thread_config):
+            raise Unsupported("titles over the bridge", clause="CAP-1")
         return self._call("save_messages", {"messages": messages, "thread_config": thread_config})
 
     def update_messages(
@@ -380,13 +405,24 @@ class BridgeMemory(_Client):
         """See protocols.Memory."""
         return self._call("semantic_index", {})
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(
+        self, thread_id: str, *, resource_id: str | None = None, thread_config: MemoryConfig | None = None
+    ) -> str | None:
         """See protocols.Memory."""
-        return self._call("get_working_memory", {"thread_id": thread_id})
+        given = {"thread_id": thread_id, "resource_id": resource_id, "thread_config": thread_config}
+        return self._call("get_working_memory", given)
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(
+        self,
+        thread_id: str,
+        value: str,
+        *,
+        resource_id: str | None = None,
+        thread_config: MemoryConfig | None = None,
+    ) -> None:
         """See protocols.Memory."""
-        self._call("update_working_memory", {"thread_id": thread_id, "value": value})
+        given = {"thread_id": thread_id, "value": value, "resource_id": resource_id, "thread_config": thread_config}
+        self._call("update_working_memory", given)
 
 
 class BridgeIndex(_Client):

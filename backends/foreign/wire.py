@@ -21,7 +21,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import NODEFAULT, UNSET
 
-from ...spec.errors import InvalidFilter, InvalidRequest, StoreError
+from ...spec.errors import ConfigurationError, InvalidFilter, InvalidRequest, StoreError
 from ...spec.types import (
     CloneInfo,
     CloneResult,
@@ -47,9 +47,12 @@ from ...spec.types import (
     Thread,
     ThreadFilter,
     ThreadPage,
+    ThreadsConfig,
+    TitleGeneration,
     ToolPart,
     VectorHit,
     VectorRow,
+    WorkingMemory,
 )
 from ...spec.values import MAX_SAFE_INTEGER, show
 
@@ -57,7 +60,7 @@ AT, FLOAT, OBJECT = "$at", "$float", "$object"
 TAGS = frozenset({AT, FLOAT, OBJECT})
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-JSON_FIELDS = frozenset({"metadata", "filter", "input", "output"})
+JSON_FIELDS = frozenset({"metadata", "filter", "input", "output", "schema"})
 """Fields of structs, and parameters, that hold JSON of the user's."""
 
 INTEGERS = frozenset(
@@ -116,7 +119,8 @@ def arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _field(name: str, value: object, *, filter: bool = False) -> Any:
     if name in JSON_FIELDS and not isinstance(value, msgspec.Struct):
-        return _json(value, name, InvalidFilter if filter else InvalidRequest)
+        refusal = InvalidFilter if filter else ConfigurationError if name == "schema" else InvalidRequest
+        return _json(value, name, refusal)
     return _typed(value, name)
 
 
@@ -338,7 +342,16 @@ RESULTS: dict[str, Reader] = {
 
 
 def _config(value: Any) -> Any:
-    return value if not isinstance(value, dict) else build(MemoryConfig, value, semantic_recall=_semantic_recall)
+    if not isinstance(value, dict):
+        return value
+    return build(
+        MemoryConfig,
+        value,
+        semantic_recall=_semantic_recall,
+        working_memory=_maybe(WorkingMemory),
+        generate_title=_maybe(TitleGeneration),
+        threads=_maybe(ThreadsConfig, generate_title=_maybe(TitleGeneration)),
+    )
 
 
 def _semantic_recall(value: Any) -> Any:
@@ -369,7 +382,10 @@ PARAMETERS: dict[tuple[str, str], Reader] = {
     ("update_messages", "updates"): _maybe_many(_maybe(MessageUpdate, content=content)),
     ("upsert_vectors", "vectors"): _maybe_many(_maybe(NewVector)),
     ("create_index", "config"): _maybe(IndexConfig),
-    **{(call, "thread_config"): _config for call in ("save_messages", "update_messages", "recall")},
+    **{
+        (call, "thread_config"): _config
+        for call in ("save_messages", "update_messages", "recall", "get_working_memory", "update_working_memory")
+    },
     ("open_memory", "config"): _config,
 }
 """How a call's decoded argument becomes the specification's types, for adapters in Python."""

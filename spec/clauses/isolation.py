@@ -42,9 +42,13 @@ CLAUSES = (
     Clause(
         id="CAP-1",
         title="Unsupported is said",
-        statement="What a backend cannot do it refuses with Unsupported: never a wrong or an empty answer.",
+        statement=(
+            "What a backend cannot do it refuses with Unsupported: never a wrong or an empty answer. One that lacks "
+            "nothing has nothing to refuse."
+        ),
         source="decision",
         level="smoke",
+        requires="lacking",
         applies=("refused.CAP-1",),
         discriminators={"a call that needs a capability the backend lacks": "refused.CAP-1"},
     ),

@@ -20,7 +20,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     fact that shows it. A clause whose discriminators are met too rarely is vacuous, not passed.
     variants: facts that a corpus meets often enough too, so that an engine that can do only one of them is not left
     with too few programs.
-    requires: the capability without which the clause is `unsupported`.
+    requires: the capability, or capabilities, without which the clause is `unsupported`.
     clients: how many clients of a namespace it takes; several need the capability concurrent_clients.
     """
 
@@ -31,7 +31,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     applies: tuple[str, ...]
     discriminators: dict[str, str]
     level: Level = "core"
-    requires: str | None = None
+    requires: str | tuple[str, ...] | None = None
     clients: int = 1
     variants: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
@@ -40,7 +40,8 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[str, ...]:
         """The capabilities without which the clause is `unsupported`."""
         several = ("concurrent_clients",) if self.clients > 1 else ()
-        return (*several, *(() if self.requires is None else (self.requires,)))
+        required = (self.requires,) if isinstance(self.requires, str) else self.requires or ()
+        return (*several, *required)
 
     @property
     def family(self) -> str:

@@ -14,9 +14,11 @@ from . import (
     order,
     semantic,
     threads,
+    titles,
     values,
     vectors,
     visibility,
+    working_memory,
 )
 from .model import LEVELS, Clause, Level
 
@@ -24,7 +26,7 @@ CLAUSES: dict[str, Clause] = {
     clause.id: clause
     for module in (
         *(values, threads, clones, messages, order, filters, include),
-        *(operators, vectors, semantic, isolation, visibility),
+        *(operators, vectors, semantic, working_memory, titles, isolation, visibility),
     )
     for clause in module.CLAUSES
 }

@@ -65,4 +65,15 @@ CLAUSES = (
         },
         reports=REPORTS,
     ),
+    Clause(
+        id="CON-1c",
+        title="working memory at once",
+        statement="The next call of any client sees working memory as it was last updated, or that it is gone.",
+        source="decision",
+        level="smoke",
+        clients=2,
+        requires="working_memory",
+        applies=("visible.working",),
+        discriminators={"another client reads after an update": "visible.working"},
+    ),
 )

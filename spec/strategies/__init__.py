@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 from ..clauses.model import Level
 from ..program import Program
-from . import injection, long, semantic, vectors, visibility
+from . import injection, long, semantic, titles, vectors, visibility, working_memory
 from . import scenarios as s
 
 
@@ -61,9 +61,12 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("recalls", semantic.recalls, 110, 380, 2000),
         _scenario("without", semantic.without, 16, 50, 200),
         _scenario("clones", semantic.clones, 90, 260, 1000),
+        _scenario("working-memory", working_memory.working_memory, 60, 180, 800),
+        _scenario("titles", titles.titles, 0, 150, 500),
         _scenario("two-clients", visibility.memory, 50, 130, 500),
         _scenario("two-searchers", visibility.search, 20, 50, 200),
         _scenario("two-on-an-index", visibility.indices, 24, 60, 250),
+        _scenario("two-rememberers", working_memory.two_clients, 16, 30, 150),
         _scenario("injection", injection.injection, 0, 16, 450),
         _scenario("long", long.long, 0, 12, 300),
         _scenario("window", s.window, 0, 8, 20),

@@ -245,14 +245,28 @@ def _on_memory(rng: Random, names: list[Form]) -> ops.AnyOperation:
         case 15:
             return ops.Recall(thread_id=thread, order_by={"field": pick(rng, NAMES), "direction": "ASC"})
         case 16:
-            lacking = (ops.GetWorkingMemory(thread_id=one), ops.UpdateWorkingMemory(thread_id=one, value=_value(rng)))
-            return pick(rng, lacking)
+            return _beside(rng, thread, one, two)
         case _:
             batch: list[Form] = [
                 {"id": name, "thread_id": thread, "content": _value(rng), "metadata": _metadata(rng)}
                 for name in distinct(rng, (one, two, pick(rng, NAMES)), 1, 2)
             ]
             return ops.SaveMessages(messages=batch)
+
+
+def _beside(rng: Random, thread: Form, one: Form, two: Form) -> ops.AnyOperation:
+    """Working memory and a title, of a thread of one's own or of one that is only named."""
+    config: Form = {"working_memory": {"enabled": True, "scope": pick(rng, ("thread", "resource"))}}
+    given: dict[str, Form] = {"thread_config": config} | ({"resource_id": two} if chance(rng, 30) else {})
+    match rng.randrange(4):
+        case 0:
+            return ops.GetWorkingMemory(thread_id=one, **given)
+        case 1:
+            return ops.UpdateWorkingMemory(thread_id=thread, value=_value(rng), **given)
+        case 2:
+            return ops.UpdateWorkingMemory(thread_id=one, value=_value(rng), thread_config=config)
+        case _:
+            return ops.TitleThread(thread_id=pick(rng, (thread, one)), title=_value(rng))
 
 
 def _on_index(rng: Random, names: list[Form]) -> ops.AnyOperation:

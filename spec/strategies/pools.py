@@ -244,6 +244,7 @@ PARTS: tuple[Form, ...] = (
     {"$part": {"type": "file", "media_type": "text/plain", "url": "https://example.org/a?b=c", "filename": "a.txt"}},
     {"$part": {"type": "tool", "tool_call_id": "c1", "tool_name": "search", "input": {"q": ["a", None]}}},
     {"$part": {"type": "tool", "tool_call_id": "c2", "tool_name": "add", "input": {"a": 1}, "output": {"sum": 2.5}}},
+    {"$part": {"type": "tool", "tool_call_id": "c3", "tool_name": "add", "input": [], "error": "no numbers: ' \u00e9"}},
 )
 
 ROLES = ("user", "assistant", "system", "tool")

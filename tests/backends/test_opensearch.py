@@ -61,7 +61,7 @@ def test_version_is_the_servers_own(url: str, raw: OpenSearch) -> None:
 
 def test_a_namespace_is_two_indices(url: str, raw: OpenSearch) -> None:
     enter(url)
-    assert indices(raw) == [f"{NAMES.messages}-1", f"{NAMES.threads}-1"]
+    assert indices(raw) == [f"{NAMES.messages}-2", f"{NAMES.resources}-2", f"{NAMES.threads}-2"]
 
 
 def test_drop_removes_them(url: str, raw: OpenSearch) -> None:

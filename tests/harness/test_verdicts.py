@@ -9,9 +9,10 @@ from memassay.harness.artefact import Case, Finding, Found, Verdict
 from memassay.harness.corpus import Entry
 from memassay.harness.verdicts import Tally
 from memassay.spec.capabilities import Capabilities
-from memassay.spec.clauses import Clause
+from memassay.spec.clauses import CLAUSES, Clause
 from memassay.spec.divergence import Signature
 from memassay.spec.program import Program
+from memassay.spec.reference_index import MODEL_CAPABILITIES
 
 CLAUSE = Clause(
     id="X-1",
@@ -130,3 +131,20 @@ def test_the_tally_counts_discriminators_among_those() -> None:
     facts = [{"reads", "tie"}, {"writes"}, {"tie"}]
     ran = [Entry(Program(operations=()), str(i), "x", frozenset(found)) for i, found in enumerate(facts)]
     assert verdicts.tally(CLAUSE, ran).met == {"a tie": 1}
+
+
+def test_a_backend_that_lacks_nothing_has_nothing_to_refuse() -> None:
+    result = verdicts.of_clause(CLAUSES["CAP-1"], Tally(), [], MODEL_CAPABILITIES)
+    assert (result.verdict, result.reason) == ("unsupported", "lacks nothing that it would have to refuse")
+
+
+@pytest.mark.parametrize("name", ["storage", "clone", "working_memory", "titles", "vectors", "semantic_recall"])
+def test_a_backend_that_lacks_something_has(name: str) -> None:
+    lacking = msgspec.structs.replace(MODEL_CAPABILITIES, **{name: False})
+    assert verdicts.of_clause(CLAUSES["CAP-1"], Tally(), [], lacking).verdict == "vacuous"
+
+
+@pytest.mark.parametrize(("lacks", "supported"), [((), True), (("clone",), False), (("working_memory",), False)])
+def test_a_clause_may_need_several_capabilities(lacks: tuple[str, ...], supported: bool) -> None:
+    able = msgspec.structs.replace(MODEL_CAPABILITIES, **dict.fromkeys(lacks, False))
+    assert verdicts.unsupported(CLAUSES["WM-1d"], able) is not supported

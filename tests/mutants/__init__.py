@@ -13,9 +13,11 @@ from . import (
     search,
     semantic,
     threads,
+    titles,
     values,
     vectors,
     visibility,
+    working_memory,
 )
 from .mutant import MUTANTS, Mutant
 
@@ -32,7 +34,9 @@ __all__ = [
     "search",
     "semantic",
     "threads",
+    "titles",
     "values",
     "vectors",
     "visibility",
+    "working_memory",
 ]

@@ -47,6 +47,11 @@ ALSO: dict[str, tuple[str, ...]] = {
     "VEC-2": ("CON-1b", "VAL-4"),
     # Clones copy embeddings; a batch whose embedder failed was not refused as a whole.
     "SEM": ("CLN-3", "MSG-1", "MSG-3"),
+    # What an update or a refusal did elsewhere, or did not do, looks old to a second client, or lost by reopening.
+    "WM": ("CON-1c", "ISO-2"),
+    "CON-1c": ("WM-1", "WM-1b", "WM-1c"),
+    # A title sets updated_at, as the save before it does; what a settle leaves looks old to a second client.
+    "TTL": ("MSG-3", "THR-5", "CON-1"),
     "ISO-1": ("THR-4",),
     # A hostile id reaches other rows through the call that it was given to.
     "ISO-2": ("THR-5", "MSG-5", "ORD-6"),

@@ -7,9 +7,11 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
 from memassay.spec.errors import InvalidRequest
 from memassay.spec.protocols import Runtime
 from memassay.spec.reference import Event, Row, State
+from memassay.spec.reference_index import MODEL_CAPABILITIES
 from memassay.spec.requests import Inclusion, ListThreads, Recall
 from memassay.spec.types import MemoryConfig, Message, MessageUpdate, NewMessage, Thread
 
@@ -103,20 +105,31 @@ class _RefusedThreadsStay(Adapter):
             raise
 
 
-@mutant("CAP-1")
+FORGETFUL = msgspec.structs.replace(MODEL_CAPABILITIES, working_memory=False)
+
+
+@mutant("CAP-1", capabilities=FORGETFUL)
 class _RemembersNothing(Adapter):
     """Working memory is not there, and reads as None."""
 
-    def get_working_memory(self, thread_id: str) -> str | None:
+    def get_working_memory(self, thread_id: str, **options: Any) -> str | None:
         return None
 
 
-@mutant("CAP-1")
+@mutant("CAP-1", capabilities=FORGETFUL)
 class _WritesNothing(Adapter):
     """Working memory is not there, and writing to it does nothing."""
 
-    def update_working_memory(self, thread_id: str, value: str) -> None:
+    def update_working_memory(self, thread_id: str, value: str, **options: Any) -> None:
         return None
+
+
+@mutant("CAP-1", capabilities=msgspec.structs.replace(MODEL_CAPABILITIES, clone=False))
+class _ListsNoClones(Adapter):
+    """Threads cannot be cloned, and none has clones."""
+
+    def list_clones(self, source_thread_id: str, *, resource_id: str | None = None) -> tuple[Thread, ...]:
+        return ()
 
 
 @mutant("DUR-1")

@@ -26,7 +26,17 @@ MEMORY_CALLS = frozenset(
     {
         *("create_thread", "get_thread", "update_thread", "list_threads", "delete_thread", "clone_thread"),
         *("list_clones", "save_messages", "update_messages", "delete_messages", "clear_messages", "recall"),
-        *("semantic_index", "get_working_memory", "update_working_memory", "close", "given", "message", "change"),
+        *(
+            "semantic_index",
+            "get_working_memory",
+            "update_working_memory",
+            "title_thread",
+            "settle",
+            "close",
+            "given",
+            "message",
+            "change",
+        ),
     }
 )
 MEMORY_READS = frozenset(
@@ -48,7 +58,11 @@ HARMLESS = frozenset({"runtime", "options", "capabilities", "index", "_lock"})
 """What a laid mutant has as the model does."""
 
 IN_A_SEARCH = "its fault shows in searches, which are the engine's own"
+NOTHING_LACKING = "an engine that lacks nothing has nothing to refuse"
 CANNOT = {
+    "remembers_nothing": NOTHING_LACKING,
+    "writes_nothing": NOTHING_LACKING,
+    "lists_no_clones": NOTHING_LACKING,
     "finds_on_the_page_only": IN_A_SEARCH,
     "hits_replace_the_page": IN_A_SEARCH,
     "results_come_by_score": IN_A_SEARCH,
@@ -112,6 +126,12 @@ class LaidMemory(Model):
 
     def update_working_memory(self, *given: Any, **named: Any) -> Any:
         return self._real.update_working_memory(*given, **named)
+
+    def title_thread(self, *given: Any, **named: Any) -> Any:
+        return self._real.title_thread(*given, **named)
+
+    def settle(self, *given: Any, **named: Any) -> Any:
+        return self._real.settle(*given, **named)
 
     def close(self) -> None:
         self._real.close()

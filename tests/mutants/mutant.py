@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from memassay.spec.capabilities import Capabilities
 from memassay.spec.protocols import Memory, Runtime, VectorIndex
 from memassay.spec.reference import Model, ModelNamespace
-from memassay.spec.reference_index import ModelIndex
+from memassay.spec.reference_index import MODEL_CAPABILITIES, ModelIndex
 from memassay.spec.types import MemoryConfig
 
 from . import blame, laid
@@ -26,7 +26,7 @@ class Mutant:
     """A store with exactly one fault, in its memory or in its vector indices.
 
     clause: the clause it breaks. report: a public report of the same fault in a real adapter, or "".
-    description: the fault in a sentence. store: the faulty half.
+    description: the fault in a sentence. store: the faulty half. capabilities: what it can do, so what it may refuse.
     """
 
     id: str
@@ -34,10 +34,11 @@ class Mutant:
     report: str
     description: str
     store: type[Model] | type[ModelIndex]
+    capabilities: Capabilities = MODEL_CAPABILITIES
 
     def namespace(self) -> MutantNamespace:
         """A fresh namespace of the mutant."""
-        return MutantNamespace(self.store)
+        return MutantNamespace(self.store, self.capabilities)
 
     @property
     def family(self) -> str:
@@ -74,15 +75,17 @@ class Mutant:
 class MutantNamespace(ModelNamespace):
     """A namespace of the model with one half replaced; implements interpreter.Namespace."""
 
-    def __init__(self, store: type[Model] | type[ModelIndex]) -> None:
-        super().__init__()
+    def __init__(self, store: type[Model] | type[ModelIndex], capabilities: Capabilities = MODEL_CAPABILITIES) -> None:
+        super().__init__(capabilities)
         self._store = store
         self._clients: list[object] = []
 
     def open_memory(self, runtime: Runtime, config: MemoryConfig, client: int) -> Memory:
         """See interpreter.Namespace."""
         if issubclass(self._store, Model):
-            return self._among(self._store(runtime, config, self.state))
+            store = self._store(runtime, config, self.state)
+            store.capabilities = self.capabilities
+            return self._among(store)
         return super().open_memory(runtime, config, client)
 
     def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
@@ -103,13 +106,15 @@ MUTANTS: dict[str, Mutant] = {}
 """Every mutant by id."""
 
 
-def mutant(clause: str, report: str = "") -> Callable[[type[Store]], type[Store]]:
+def mutant(
+    clause: str, report: str = "", *, capabilities: Capabilities = MODEL_CAPABILITIES
+) -> Callable[[type[Store]], type[Store]]:
     """Enter a store under the snake-case form of its class name; its docstring is the description."""
 
     def enter(store: type[Store]) -> type[Store]:
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", store.__name__.strip("_")).lower()
         assert name not in MUTANTS, name
-        MUTANTS[name] = Mutant(name, clause, report, (store.__doc__ or "").strip(), store)
+        MUTANTS[name] = Mutant(name, clause, report, (store.__doc__ or "").strip(), store, capabilities)
         return store
 
     return enter

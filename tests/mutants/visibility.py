@@ -68,7 +68,13 @@ class _Late(Adapter):
 def _copy(state: State) -> State:
     rows = {thread_id: list(rows) for thread_id, rows in state.rows.items()}
     return State(
-        dict(state.threads), rows, dict(state.by_id), dict(state.embedded), dict(state.working), state.next_position
+        threads=dict(state.threads),
+        rows=rows,
+        by_id=dict(state.by_id),
+        embedded=dict(state.embedded),
+        untitled=list(state.untitled),
+        notes={scope: dict(notes) for scope, notes in state.notes.items()},
+        next_position=state.next_position,
     )
 
 

@@ -58,7 +58,7 @@ def test_extended_runs_ten_thousand_hostile_operations() -> None:
 EVERY = {
     *("create_thread", "get_thread", "update_thread", "list_threads", "delete_thread", "clone_thread", "list_clones"),
     *("save_messages", "update_messages", "delete_messages", "clear_messages", "recall"),
-    *("get_working_memory", "update_working_memory"),
+    *("get_working_memory", "update_working_memory", "title_thread"),
     *("create_index", "describe_index", "drop_index", "upsert_vectors", "get_vectors", "update_vector"),
     *("delete_vectors", "query_vectors"),
 }
@@ -132,6 +132,7 @@ def test_long_programs_use_the_whole_interface() -> None:
         "get_thread",
         "get_working_memory",
         "update_working_memory",
+        "title_thread",
         "describe_index",
         "drop_index",
         "get_vectors",

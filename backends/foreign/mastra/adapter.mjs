@@ -125,11 +125,12 @@ const PARTS = {
   tool: part => ({
     type: 'tool-invocation',
     toolInvocation: {
-      state: part.output === undefined || part.output === null ? 'call' : 'result',
+      state: (part.error ?? null) !== null ? 'output-error' : (part.output ?? null) === null ? 'call' : 'result',
       toolCallId: part.tool_call_id,
       toolName: part.tool_name,
       args: part.input,
       result: absent(part.output),
+      errorText: absent(part.error),
     },
   }),
 };
@@ -143,8 +144,9 @@ function partFrom(part) {
     case 'file':
       return { type: 'file', media_type: part.mimeType, url: part.data, filename: part.filename };
     case 'tool-invocation': {
-      const { toolCallId, toolName, args, result } = part.toolInvocation;
-      return { type: 'tool', tool_call_id: toolCallId, tool_name: toolName, input: args, output: result };
+      const { toolCallId, toolName, args, result, errorText } = part.toolInvocation;
+      const ended = { output: result, error: errorText };
+      return { type: 'tool', tool_call_id: toolCallId, tool_name: toolName, input: args, ...ended };
     }
     default:
       return { type: 'text', text: `unknown part ${JSON.stringify(part)}` };
