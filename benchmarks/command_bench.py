@@ -41,8 +41,8 @@ from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
 from .agent import open_agent_memory
+from .artefact import Manifest, Peak, Profile
 from .bench import Bench, Plan
-from .bundle import Manifest, Peak, Profile
 from .cluster import Cluster, connected
 from .commands import wide
 from .datasets import open_dataset

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..harness.plain import bounded
 from ..spec.errors import Unsupported
 from . import load
-from .bundle import Peak, Profile
+from .artefact import Peak, Profile
 from .contenders import Contender
 from .load import Ran, Work
 from .samples import Phase, Record, Samples, gather

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import freshness
-from .bundle import Manifest, Row
+from .artefact import Manifest, Row
 
 LATE = 0.000_05
 """What part of the operations has to be handed out late to be told."""
