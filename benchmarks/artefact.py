@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ Way = Literal["id", "listing", "search", "filtered search"]
 WAYS: tuple[Way, ...] = ("id", "listing", "search", "filtered search")
 
 
-CURVE = (1, 5, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.9, 99.95, 99.99)
+CURVE = (10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.9, 99.99)
 """Percentiles of `Row.curve_ms`."""
 
 UNFILTERED = "vector"
@@ -242,6 +243,27 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What failed calls raised, and how many did."""
     curve_ms: dict[str, float] = {}
     """Response times at more percentiles than are shown in figures (CURVE), as far as there are samples for them."""
+
+
+LATE = 0.000_05
+"""What part of the operations has to be handed out late to be told."""
+
+FAULTS = ("short", "wrong", "failed", "unsent")
+
+
+def remarks(row: Row, *, bound: bool) -> Iterator[str]:
+    """What a reader of its figures has to know. bound: the harness may be what its peak measures."""
+    for fault in FAULTS:
+        if many := getattr(row, fault):
+            yield f"{many / row.samples:.2%} {fault}"
+    if row.saturated:
+        yield "saturated"
+    if bound and row.phase == "closed":
+        yield "harness-bound"
+    if not row.stationary and row.phase != "cold":
+        yield f"not stationary after {row.discarded:,}"
+    if row.late >= LATE:
+        yield f"{row.late:.1%} handed out late"
 
 
 class SampleFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -105,7 +105,7 @@ def curves(manifests: Sequence[Manifest]) -> list[Curve]:
     """One for each search, contender and load, by search; every run is a point."""
     points: dict[tuple[str, float, str], list[Point]] = {}
     for manifest in manifests:
-        settings = {engine.name: _setting(engine.index) for engine in manifest.engines}
+        settings = {engine.name: setting(engine.index) for engine in manifest.engines}
         for row in manifest.rows:
             value = _value(row)
             if row.recall is not None and value and search_of(row.workload):
@@ -124,6 +124,7 @@ def _value(row: Row) -> float | None:
     return row.response_ms.get("50") if row.phase == "open" and row.share and not row.saturated else None
 
 
-def _setting(index: IndexConfig | None) -> str:
+def setting(index: IndexConfig | None) -> str:
+    """How an index is built, in a few words."""
     parts: dict[str, object] = msgspec.to_builtins(index) if index is not None else {}
     return ", ".join(str(value) if name == "type" else f"{name} {value}" for name, value in parts.items() if value)
