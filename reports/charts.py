@@ -11,11 +11,16 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from .values import cut, visible
+
 Spec = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
+LONGEST = 80
+"""Characters of a text before it is cut."""
+
 HEIGHT = 260
-ROW = 34
+ROW = 36
 """Pixels of a line of a heat map."""
 
 INKS = {"dark": "#000000", "light": "#ffffff"}
@@ -29,6 +34,9 @@ def ink(recall: float) -> str:
     """Which of INKS can be read on the tile of a recall."""
     return "dark" if recall >= LIGHT else "light"
 
+
+TICKS = [factor * 10.0**power for power in range(-5, 9) for factor in (1, 3)]
+"""Where a logarithmic axis has labels."""
 
 NINES = "format(100 - 100 * pow(10, -datum.value), '~g') + ' %'"
 """The label of a place on the axis of percentiles: 2 is 99 %, 3 is 99.9 %."""
@@ -90,11 +98,16 @@ class Charts:
         return text
 
 
+def label(text: str) -> str:
+    """A text as charts show it: short, and nothing in it that hides or reorders."""
+    return "\n".join(visible(line) for line in cut(text, LONGEST).split("\n"))
+
+
 def packed(rows: Rows) -> dict[str, Any]:
     """Rows by column; one with few different values as these (`of`) and which of them each row has (`at`)."""
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
+        values = [label(value) if isinstance(value := row.get(name), str) else value for row in rows]
         different = list(dict.fromkeys(values))
         few = len(different) <= len(values) / 3
         places = {value: place for place, value in enumerate(different)}
@@ -108,22 +121,23 @@ def latency(stores: Sequence[str], percentiles: Sequence[str]) -> Spec:
     alt = _library("altair")
     focus = _focus(alt)
     colour, shape = _colour(alt, stores), _shape(alt, stores)
-    dash = alt.StrokeDash("percentile:N", sort=list(percentiles), title="percentile")
-    x = alt.X("load:Q", title="operations a second asked for", scale=alt.Scale(type="log", nice=False, padding=12))
-    y = alt.Y("ms:Q", title="response time, ms", scale=alt.Scale(type="log"))
-    shown = alt.condition(focus, alt.value(1), alt.value(0.12))
-    whole = alt.Chart(alt.NamedData("rows")).encode(x=x, y=y, color=colour)
-    lines = whole.mark_line(strokeWidth=2).encode(strokeDash=dash, opacity=shown)
-    points = whole.mark_point(size=70, strokeWidth=2, opacity=1).encode(
-        shape=shape,
-        fill=alt.Fill("store:N", scale=_domain(alt, stores), legend=None),
-        fillOpacity=alt.condition("datum.state === 'saturated'", alt.value(0), alt.value(1)),
-        opacity=shown,
-        tooltip=_tips(alt, "store", "percentile", "at", "load", "ms", "state"),
+    dash = alt.StrokeDash("percentile:N", sort=list(percentiles), title=None, legend=alt.Legend(orient="top"))
+    x = alt.X(
+        "load:Q",
+        title="operations a second asked for",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=_decades(alt),
     )
-    zones = alt.Chart(alt.NamedData("zones")).mark_rect(opacity=0.1)
+    y = alt.Y("ms:Q", title="response time, ms", scale=alt.Scale(type="log"), axis=_decades(alt))
+    shown = _among(alt, focus)
+    whole = alt.Chart(alt.NamedData("rows")).encode(x=x, y=y, color=colour, opacity=shown)
+    lines = whole.mark_line(strokeWidth=2).encode(strokeDash=dash)
+    points = whole.encode(shape=shape, tooltip=_tips(alt, "store", "percentile", "at", "load", "ms", "state"))
+    calm = points.mark_point(size=60, filled=True).transform_filter("datum.state !== 'saturated'")
+    late = points.mark_point(size=80, strokeWidth=2).transform_filter("datum.state === 'saturated'")
+    zones = alt.Chart(alt.NamedData("zones")).mark_rect(opacity=0.15)
     zones = zones.encode(x=x, x2="to:Q", color=colour, tooltip=_tips(alt, "store", "zone"))
-    return _spec(alt.layer(zones, lines, points.add_params(focus)), "Response times by load")
+    return _spec(alt.layer(zones, lines, calm, late.add_params(focus)), "Response times by load")
 
 
 def percentiles(stores: Sequence[str], loads: Sequence[str]) -> Spec:
@@ -137,7 +151,7 @@ def percentiles(stores: Sequence[str], loads: Sequence[str]) -> Spec:
         scale=alt.Scale(domainMin=0, nice=False),
         axis=alt.Axis(values=PERCENTILES, labelExpr=NINES),
     )
-    y = alt.Y("ms:Q", title="response time, ms", scale=alt.Scale(type="log"))
+    y = alt.Y("ms:Q", title="response time, ms", scale=alt.Scale(type="log"), axis=_decades(alt))
     chart = (
         alt.Chart(alt.NamedData("rows"))
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=45, filled=True))
@@ -146,7 +160,7 @@ def percentiles(stores: Sequence[str], loads: Sequence[str]) -> Spec:
             y=y,
             color=_colour(alt, stores),
             shape=_shape(alt, stores),
-            opacity=alt.condition(focus, alt.value(1), alt.value(0.12)),
+            opacity=_among(alt, focus),
             tooltip=_tips(alt, "store", "load", "percentile", "ms"),
         )
         .add_params(focus)
@@ -163,7 +177,7 @@ def recall(stores: Sequence[str]) -> Spec:
     """Throughput by recall. rows: store, recall, value, setting, pays (no other setting finds as much for less)."""
     alt = _library("altair")
     x = alt.X("recall:Q", title="recall", scale=alt.Scale(zero=False, domainMax=1, padding=8))
-    y = alt.Y("value:Q", title="operations a second, at the peak", scale=alt.Scale(type="log"))
+    y = alt.Y("value:Q", title="operations a second", scale=alt.Scale(type="log"), axis=_decades(alt))
     whole = alt.Chart(alt.NamedData("rows")).encode(x=x, y=y, color=_colour(alt, stores))
     lines = whole.mark_line(strokeWidth=1.5).transform_filter("datum.pays").encode(order="recall:Q")
     points = whole.mark_point(size=90, strokeWidth=2, filled=True, opacity=1).encode(
@@ -190,7 +204,11 @@ def selectivity(stores: Sequence[str], selectivities: Sequence[str]) -> Spec:
         tooltip=_tips(alt, "store", "left", "recall", "short", "ms"),
     )
     ink = alt.Color("ink:N", scale=alt.Scale(domain=list(INKS), range=list(INKS.values())), legend=None)
-    words = whole.mark_text(fontSize=11).transform_filter("isValid(datum.recall)").encode(text="text:N", color=ink)
+    words = (
+        whole.mark_text(fontSize=11, lineBreak="\n")
+        .transform_filter("isValid(datum.recall)")
+        .encode(text="text:N", color=ink)
+    )
     gaps = whole.mark_text(fontSize=11).transform_filter("!isValid(datum.recall)").encode(text="text:N")
     spec = _spec(alt.layer(tiles, words, gaps).resolve_scale(color="independent"), "Recall by selectivity")
     return {**spec, "height": ROW * len(stores)}
@@ -204,7 +222,7 @@ def freshness(stores: Sequence[str], ends: Sequence[str]) -> Spec:
         alt.Chart(alt.NamedData("rows"))
         .mark_line(strokeWidth=2, interpolate="step-after")
         .encode(
-            x=alt.X("ms:Q", title="ms since acknowledged", scale=alt.Scale(type="log")),
+            x=alt.X("ms:Q", title="ms since acknowledged", scale=alt.Scale(type="log"), axis=_decades(alt)),
             y=alt.Y(
                 "part:Q",
                 title="part of the rows",
@@ -212,8 +230,8 @@ def freshness(stores: Sequence[str], ends: Sequence[str]) -> Spec:
                 axis=alt.Axis(format="%", tickCount=5),
             ),
             color=_colour(alt, stores),
-            strokeDash=alt.StrokeDash("end:N", sort=list(ends), title="row is"),
-            opacity=alt.condition(focus, alt.value(1), alt.value(0.12)),
+            strokeDash=alt.StrokeDash("end:N", sort=list(ends), title="row is", legend=alt.Legend(orient="top")),
+            opacity=_among(alt, focus),
             tooltip=_tips(alt, "store", "end", "part", "ms"),
         )
         .add_params(focus)
@@ -232,13 +250,22 @@ def _focus(alt: Any) -> Any:
     return alt.selection_point(name="focus", fields=["store"], bind="legend")
 
 
+def _among(alt: Any, focus: Any) -> Any:
+    return alt.condition(focus, alt.value(1), alt.value(0.12))
+
+
+def _decades(alt: Any) -> Any:
+    """An axis of powers of ten, and three times these."""
+    return alt.Axis(values=TICKS)
+
+
 def _domain(alt: Any, stores: Sequence[str]) -> Any:
     """The same store has the same colour and shape in every chart of a benchmark."""
     return alt.Scale(domain=list(stores))
 
 
 def _colour(alt: Any, stores: Sequence[str]) -> Any:
-    return alt.Color("store:N", scale=_domain(alt, stores), title=None)
+    return alt.Color("store:N", scale=_domain(alt, stores), title=None, legend=alt.Legend(symbolOpacity=1))
 
 
 def _shape(alt: Any, stores: Sequence[str]) -> Any:

@@ -19,8 +19,8 @@ QUANTILES = (*range(0, 100, 5), 99, 100)
 KINDS = {"shown": "there", "honoured": "gone"}
 """What was waited for: a row that was written, and one that was deleted."""
 
-LAST = 3.0
-"""Where a zone of saturation ends, as a multiple of the highest load."""
+LAST = 1.3
+"""Where a zone of saturation ends, as a multiple of the highest load that a store was asked."""
 
 
 class Store(NamedTuple):
@@ -39,6 +39,7 @@ class Table(NamedTuple):
     heads: int
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    title: str = ""
 
 
 class Figure(NamedTuple):
@@ -70,14 +71,15 @@ class Cell(NamedTuple):
 
 
 def contenders(runs: Sequence[Manifest]) -> Iterator[Store]:
-    """Contenders of all runs; floors, behind which is no store, of the first alone."""
+    """Contenders of all runs, and at the end the floors, behind which is no store, of the first."""
     for number, run in enumerate(runs, 1):
         for engine in run.engines:
-            floor = engine.kind == FLOOR
-            if floor and number > 1:
-                continue
-            label = engine.name if len(runs) == 1 or floor else f"{engine.name} (run {number})"
-            yield Store(f"{label} (floor)" if floor else label, number, run, engine.name, floor)
+            if engine.kind != FLOOR:
+                label = engine.name if len(runs) == 1 else f"{engine.name} (run {number})"
+                yield Store(charts.label(label), number, run, engine.name, floor=False)
+    for engine in runs[0].engines:
+        if engine.kind == FLOOR:
+            yield Store(charts.label(f"{engine.name} (floor)"), 1, runs[0], engine.name, floor=True)
 
 
 def rows_of(store: Store, workload: str) -> list[Row]:
@@ -98,8 +100,11 @@ def cell(workload: str, store: Store) -> Cell:
     if closed is None:
         error = next((engine.error for engine in run.engines if engine.name == store.name), "")
         return Cell("error", error) if error else Cell("none")
-    calm = [row for row in rows if row.phase == "open" and not row.saturated]
+    opened = [row for row in rows if row.phase == "open"]
+    calm = [row for row in opened if not row.saturated]
     parts: list[str] = []
+    if opened and not calm:
+        parts.append(f"saturated at {load_of(min(opened, key=lambda row: row.rate))}")
     if calm:
         row = max(calm, key=lambda row: row.rate)
         q = next((q for q in ("99", "95", "50") if row.response_ms.get(q) is not None), None)
@@ -118,7 +123,7 @@ def recall(key: str, runs: Sequence[Manifest], stores: Sequence[Store], drawn: C
     """Searches by throughput and recall, and what each setting gives at equal recall; the charts go into `drawn`."""
     found = curves(runs)
     floors = {store.name for store in stores if store.floor}
-    names = list(dict.fromkeys(store.name for store in stores if store.name not in floors))
+    names = list(dict.fromkeys(charts.label(store.name) for store in stores if store.name not in floors))
     figures: list[Figure] = []
     peaks = [curve for curve in found if curve.yields and curve.contender not in floors]
     for workload, own in groupby(peaks, key=lambda curve: curve.workload):
@@ -132,12 +137,19 @@ def recall(key: str, runs: Sequence[Manifest], stores: Sequence[Store], drawn: C
         )
         columns = ("store", "setting", "recall", "ops/s at the peak", "beaten by another setting")
         figures.append(Figure(chart, workload, "", Table(2, columns, cells)))
-    told = [
-        (curve.workload, curve.unit, curve.contender, *(curve.told(curve.at(target)) for target in TARGETS))
-        for curve in found
-        if curve.contender not in floors
-    ]
-    columns = ("search", "unit", "store", *(f"recall {target:.2f}" for target in TARGETS))
+    tables = (
+        Table(
+            3,
+            ("search", "unit", "store", *(f"recall {target:.2f}" for target in TARGETS)),
+            tuple(
+                (curve.workload, curve.unit, curve.contender, *(curve.told(curve.at(target)) for target in TARGETS))
+                for curve in found
+                if curve.contender not in floors and curve.yields == yields
+            ),
+            title,
+        )
+        for yields, title in ((True, "At equal recall: throughput at the peak"), (False, "At equal recall: latency"))
+    )
     return Part(
         f"{key}-recall",
         "Recall against throughput",
@@ -145,7 +157,7 @@ def recall(key: str, runs: Sequence[Manifest], stores: Sequence[Store], drawn: C
         " At equal recall a value is read off the line: ≥ and ≤ where every setting finds more, so that it may only be"
         " better.",
         tuple(figures),
-        (Table(3, columns, tuple(told)),) if told else (),
+        tuple(table for table in tables if table.rows),
     )
 
 
@@ -198,7 +210,7 @@ def latency(key: str, workloads: Sequence[str], stores: Sequence[Store], drawn: 
     return Part(
         f"{key}-latency",
         "Latency against load",
-        "Open loop: from when an operation was due to its end. Hollow points are saturated, and shaded from there on:"
+        "Open loop: from when an operation was due to its end. Hollow points are saturated, and their zone is shaded:"
         " the store fell behind, and the times are of a backlog. A click on the legend brings a store out.",
         tuple(figures),
     )
@@ -216,14 +228,13 @@ def _shown(rows: Sequence[Row]) -> list[str]:
 
 def _zones(opened: Sequence[tuple[Store, Row]]) -> Iterator[dict[str, Any]]:
     """From the least load at which a store is saturated."""
-    most = max(row.rate for _, row in opened)
     for store, own in groupby(opened, key=lambda each: each[0]):
         rates = [row.rate for _, row in own if row.saturated]
         if rates:
             yield {
                 "store": store.label,
                 "load": round(min(rates), 2),
-                "to": round(most * LAST, 2),
+                "to": round(max(rates) * LAST, 2),
                 "zone": f"saturated from {min(rates):,.0f} operations a second on",
             }
 
@@ -365,7 +376,7 @@ def _tile(store: Store, workload: str, search: Search) -> dict[str, Any]:
         "short": f"{short:.1%}",
         "ms": service,
         "p50": milliseconds(service),
-        "text": f"{row.recall:.2f}" + (f", {short:.0%} short" if short else ""),
+        "text": f"{row.recall:.2f}" + (f"\n{short:.0%} short" if short else ""),
     }
 
 
@@ -412,7 +423,7 @@ def freshness(key: str, stores: Sequence[Store], drawn: Charts) -> Part:
         "From the acknowledgement of a write until another client sees it, row by row, and of a deletion until the row"
         " is gone. Stale: the first look did not show it yet.",
         tuple(figures),
-        (Table(2, columns, counts),) if counts else (),
+        (Table(2, columns, counts, "Rows that were written and deleted"),) if counts else (),
     )
 
 
@@ -435,7 +446,7 @@ def _counts(store: Store, each: Freshness) -> tuple[str, ...]:
 
 def load_of(row: Row) -> str:
     """At which load a row was measured."""
-    return f"{row.share:.0%} of its peak" if row.share else f"{row.rate:,.0f}/s"
+    return f"{row.share:.0%} of peak" if row.share else f"{row.rate:,.0f}/s"
 
 
 def milliseconds(value: float | None) -> str:

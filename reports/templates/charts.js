@@ -2,7 +2,8 @@
 "use strict";
 (() => {
   const { specs, charts } = JSON.parse(document.getElementById("chart-data").textContent);
-  const shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"];
+  // One fewer than there are colours, so that no pair of both comes twice for long.
+  const shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"];
   const drawn = new Map();
 
   const colours = () => {
@@ -43,6 +44,7 @@
       ast: true, // expressions are interpreted: the page's policy forbids to make code
       renderer: "svg",
       actions: false,
+      logLevel: 1, // errors: that nothing is saturated is no warning
       defaultStyle: false,
       bind: controls,
       config: colours(),

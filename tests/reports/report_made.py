@@ -143,7 +143,7 @@ def manifest(
             Peak(contender=store, workload=workload, rate=_peak(store), concurrency=8, tried={"1": 1.0, "8": 2.0})
             for store, workload in there
         ],
-        rows=[row for store, workload in there for row in _rows(store, workload, profile, recall, random)],
+        rows=[row for store, workload in there for row in _rows(store, workload, profile, recall, 16 / m, random)],
         freshness={name: [*_freshness(random)] for name in stores if profile.freshness},
         rounds_done=profile.rounds,
         finished=dict.fromkeys(stores, profile.rounds),
@@ -158,9 +158,9 @@ def _peak(store: str) -> float:
     return SPEEDS.get(store, 310.0)
 
 
-def _rows(store: str, workload: str, profile: Profile, recall: float, random: Any) -> Iterator[Row]:
+def _rows(store: str, workload: str, profile: Profile, recall: float, pace: float, random: Any) -> Iterator[Row]:
     search = search_of(workload)
-    peak = _peak(store) * random.uniform(0.8, 1.2)
+    peak = _peak(store) * pace * random.uniform(0.8, 1.2)
     percent = search.percent or 100.0 if search else 100.0
     found = min(1.0, recall + (math.log10(percent) - 2) * (0.0 if store == "one" else 0.12)) if search else 1.0
     loads: list[tuple[Literal["closed", "open"], float]] = [
