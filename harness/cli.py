@@ -429,17 +429,33 @@ def clean_command(url: Urls = None) -> None:
 Examples:
   memassay schema case
   memassay schema result > result.schema.json
+  memassay schema -o schemas
 """
 )
 def schema(
-    artefact_name: Annotated[str, typer.Argument(metavar="ARTEFACT", help="Which: case, result, mutants, …")],
+    artefact_name: Annotated[
+        str | None, typer.Argument(metavar="ARTEFACT", help="Which: case, result, mutants, …")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="DIR", help="Write it there, by kind and version; all without ARTEFACT."),
+    ] = None,
 ) -> None:
     """See the help above."""
     with user_errors():
         kinds = extensions.artefacts()
-        if artefact_name not in kinds:
+        if artefact_name is not None and artefact_name not in kinds:
             raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="use " + ", ".join(kinds))
-        typer.echo(json.dumps(artefact.schema(kinds[artefact_name]), indent=2))
+        if artefact_name is None and folder is None:
+            raise UsageProblem("there is no ARTEFACT", hint="use " + ", ".join(kinds) + "; or -o DIR for all")
+        for kind in kinds if artefact_name is None else [artefact_name]:
+            text = json.dumps(artefact.schema(kind, kinds[kind]), indent=2) + "\n"
+            if folder is None:
+                typer.echo(text, nl=False)
+            else:
+                path = folder / f"{kind}-{artefact.version_in(kinds[kind])}.json"
+                output.write(path, text.encode())
+                typer.echo(f"wrote {path}")
 
 
 @app.command(

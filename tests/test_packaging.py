@@ -99,7 +99,10 @@ def test_the_metadata_say_what_is_needed(built: Built) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "MIT"
     engines = {"libsql", "postgres", "faiss", "elasticsearch", "opensearch", "docker", "embedded", "foreign"}
-    assert {*metadata.get_all("Provides-Extra", [])} == {*engines, "minilm", "bench", "cluster", "all", "dev", "types"}
+    assert {*metadata.get_all("Provides-Extra", [])} == {
+        *engines,
+        *("minilm", "bench", "report", "cluster", "all", "dev", "types"),
+    }
     needed = [need for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need]
     assert len(needed) == len(SETTINGS["project"]["dependencies"])
     assert not any("libsql" in need or "psycopg" in need for need in needed)
