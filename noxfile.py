@@ -126,6 +126,19 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def picture(session: nox.Session) -> None:
+    """The picture in the README: the matrix of a report, in a real browser; `-- RESULT...` instead of a run."""
+    session.install("-e", ".[all,dev]")
+    folder = Path(session.create_tmp()).absolute()
+    results = [str(Path(name).absolute()) for name in session.posargs]
+    if not results:
+        results = [str(folder / "result.json")]
+        session.run("memassay", "verify", "reference", *PACKAGED, "--json", *results)
+    session.run("memassay", "report", *results, "-o", str(folder / "report"))
+    session.run("python", "tests/reports/picture.py", str(folder / "report"), "reports/picture.png")
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """What the suite catches, one seed: `nox -s mutants -- --over libsql`."""
     session.install("-e", ".[all]")

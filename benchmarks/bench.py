@@ -16,8 +16,8 @@ from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
 from ..harness.engine import AUTO, Engine, EngineFailed, methods
 from ..spec.types import IndexConfig
-from . import bundle, freshness, gate
-from .bundle import Gate, Profile
+from . import artefact, freshness, gate
+from .artefact import Gate, Profile
 from .contenders import Contender, Unfilled
 from .drive import HERE, Drive
 from .entrants import Entrant
@@ -147,7 +147,7 @@ class Bench:
         return engine
 
     def _give_up(self, entrant: Entrant | Contender, error: str) -> None:
-        known = self.state.engines.get(entrant.name) or bundle.Engine(name=entrant.name, kind=entrant.kind)
+        known = self.state.engines.get(entrant.name) or artefact.Engine(name=entrant.name, kind=entrant.kind)
         self.state.engines[entrant.name] = msgspec.structs.replace(known, error=error)
         self._tell.say(f"{entrant.name}: {error}")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from .bundle import Manifest
+from .artefact import Manifest
 from .comparison import Change, Metric
 from .samples import Phase, Samples
 from .statistics import Judgement, judge, judge_shares, needed, percentile

@@ -40,8 +40,8 @@ from ..spec.index_requests import parse_config
 from ..spec.reference_index import MODEL_CAPABILITIES
 from ..spec.types import IndexConfig
 from . import bundle, gate, manifest, report
+from .artefact import Manifest, Peak, Profile
 from .bench import Bench, Plan
-from .bundle import Manifest, Peak, Profile
 from .cluster import connected
 from .commands import wide
 from .drive import HERE, Recipe, Spread

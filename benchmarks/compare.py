@@ -11,7 +11,8 @@ import msgspec
 from ..harness.artefact import own_version
 from ..harness.exits import UsageProblem
 from . import bundle
-from .bundle import FORMAT, Bundle, Manifest
+from .artefact import FORMAT, DataSet, Manifest
+from .bundle import Bundle
 from .changes import Absence, Place, Run, Spot, changes_of, distrusted, where
 from .comparison import Change, Comparison, Side
 from .machine import DRIFT, Machine
@@ -83,7 +84,7 @@ def _meaning(one: Manifest, two: Manifest) -> Iterator[tuple[str, object, object
     yield "the seed", one.seed, two.seed
     yield "the payload", repr(one.payload), repr(two.payload)
     yield "the consistency", repr(one.consistency), repr(two.consistency)
-    for name in bundle.DataSet.__struct_fields__:
+    for name in DataSet.__struct_fields__:
         # A file may have been moved: what is in it is what counts.
         if name not in ("spec", "memory"):
             yield f"the data set ({name})", getattr(one.data, name), getattr(two.data, name)

@@ -41,7 +41,7 @@ def markdown(found: Comparison) -> bytes:
     lines += [f"> {_escaped(note)}\n" for note in found.notes]
     lines.append("| " + " | ".join(COLUMNS) + " |")
     lines.append("| " + " | ".join("---:" if name in RIGHT else "---" for name in COLUMNS) + " |")
-    lines += ["| " + " | ".join(_escaped(cell) for cell in _cells(change)) + " |" for change in _sorted(found.changes)]
+    lines += ["| " + " | ".join(_escaped(cell) for cell in cells(change)) + " |" for change in ordered(found.changes)]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -71,18 +71,19 @@ def _table(changes: Sequence[Change]) -> Table:
     shown = Table(box=None, pad_edge=False)
     for name in COLUMNS:
         shown.add_column(name, justify="right" if name in RIGHT else "left")
-    for change in _sorted(changes):
+    for change in ordered(changes):
         style = STYLES.get(change.judgement.verdict, "")
-        shown.add_row(*(Text(cell, style=style) for cell in _cells(change)))
+        shown.add_row(*(Text(cell, style=style) for cell in cells(change)))
     return shown
 
 
-def _sorted(changes: Sequence[Change]) -> list[Change]:
+def ordered(changes: Sequence[Change]) -> list[Change]:
     """By verdict, the worst first, otherwise as they are."""
     return sorted(changes, key=lambda change: VERDICTS.index(change.judgement.verdict))
 
 
-def _cells(change: Change) -> tuple[str, ...]:
+def cells(change: Change) -> tuple[str, ...]:
+    """What each of COLUMNS says of a figure."""
     judgement = change.judgement
     spread = "" if judgement.spread is None else f" (run to run {judgement.spread:.1%})"
     return (

@@ -11,7 +11,7 @@ from ..harness.engine import Engine
 from ..harness.plain import bounded
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import IndexConfig, MemoryConfig
-from . import bundle
+from . import artefact
 from .noop import NAME as NOOP
 from .scene import INDEX, Filled, Scene, Series, fill_index, fill_memory
 from .workloads import Call, Workload
@@ -151,11 +151,11 @@ class Contender:
                 self._filled.append(fill_index(client.get("index"), self.scene, index))
                 self._index = client.get("index").describe_index(INDEX).config
 
-    def describe(self, group: int) -> bundle.Engine:
+    def describe(self, group: int) -> artefact.Engine:
         """What was measured, as far as it is known by now."""
         endpoint = self.engine.endpoint
         told = self._particulars() if self._filled else Particulars()
-        return bundle.Engine(
+        return artefact.Engine(
             name=self.name,
             kind=self.kind,
             engine=self.engine.version,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 from rich.table import Table
 
 from ..harness.engine import Engine, EngineFailed, Namespaces
@@ -23,12 +22,7 @@ from ..spec.errors import Unsupported
 from ..spec.forms import unit_vector
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.types import Include, MemoryConfig, NewMessage, NewVector, SemanticRecall
-from .statistics import percentile
-
-Way = Literal["id", "listing", "search", "filtered search"]
-"""How a row is looked for. A vector's listing is the engine's own count of its index."""
-
-WAYS: tuple[Way, ...] = ("id", "listing", "search", "filtered search")
+from .artefact import WAYS, Freshness, Lag, Way
 
 ROWS = 800
 """Enough for a p95 of each way."""
@@ -49,53 +43,6 @@ FOUND = 4
 """Rows asked of a search; the one looked for is the closest."""
 
 ROLES = ("user", "assistant")
-
-
-class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the rows that were looked for in one way, in nanoseconds since the acknowledgement, row by row.
-
-    blind: when the last look began that did not show the write; 0 where the first one did. seen: when the first look
-    ended that did. So the write showed at some time between the two. never: rows given up. Of a deletion, the same for
-    its row to be gone.
-    """
-
-    blind_ns: list[int]
-    seen_ns: list[int]
-    never: int
-
-    @property
-    def stale(self) -> int:
-        """Rows that a look after the acknowledgement did not show."""
-        return sum(blind > 0 for blind in self.blind_ns) + self.never
-
-    def at(self, q: float) -> float | None:
-        """A percentile of `seen`, milliseconds; infinite among rows never seen, None where there are too few rows."""
-        found = percentile([*self.seen_ns, *[float("inf")] * self.never], q)
-        return None if found is None else found / 1e6
-
-
-class Freshness(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of rows on one engine.
-
-    given: rows. acknowledged, visible, deleted, left: those acknowledged, counted by the engine after all writes,
-    whose deletion was acknowledged, and counted after all deletions. rejected: errors of writes and deletions, and how
-    many. failed: those of looks, which were repeated. unsupported: ways that the store has not. acknowledged_ns: from
-    the call of a write to its return. shown, honoured: by way, how long after the acknowledgement a row was there, and
-    a deleted one gone.
-    """
-
-    kind: Literal["messages", "vectors"]
-    given: int
-    acknowledged: int
-    visible: int
-    deleted: int
-    left: int
-    rejected: dict[str, int]
-    failed: dict[str, int]
-    unsupported: list[Way]
-    acknowledged_ns: list[int]
-    shown: dict[Way, Lag]
-    honoured: dict[Way, Lag]
 
 
 class Subject(NamedTuple):

@@ -17,7 +17,7 @@ from ..harness.exits import UsageProblem
 from ..spec.clauses import CLAUSES, Clause
 from ..spec.facts import survey
 from ..spec.strategies import SCENARIOS
-from .bundle import Gate
+from .artefact import Gate
 from .workloads import Workload
 
 SHORT = "a short run before"

@@ -12,10 +12,11 @@ import msgspec
 from ..harness.artefact import own_version, version_of
 from ..harness.exits import UsageProblem
 from . import summary
-from .bundle import DataSet, Manifest, Profile, SampleFile
+from .artefact import DataSet, Manifest, Profile, SampleFile
 from .machine import Machine
 from .scene import Scene
 from .state import State
+from .workloads import WORKLOADS
 
 PAYLOAD = "searches return ids, scores and metadata, recalls whole messages; vectors are given as lists of floats"
 CONSISTENCY = "a write is acknowledged when every later call sees it (CON-1)"
@@ -61,6 +62,7 @@ def build(run: Run, state: State, *, seconds: float, partial: bool) -> Manifest:
         partial=partial,
         notes=state.notes,
         samples=SampleFile(name="", sha256="", samples=0),
+        about={name: WORKLOADS[name].about for name in run.profile.workloads},
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..harness.plain import bounded
 from ..spec.errors import Unsupported
 from . import load
-from .bundle import Peak, Profile
+from .artefact import Peak, Profile
 from .contenders import Contender
 from .drive import HERE, Drive, Elsewhere, Operations
 from .load import Ran

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from .bundle import Profile
+from .artefact import Profile
 from .freshness import ROWS
 from .workloads import WORKLOADS
 

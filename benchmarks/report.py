@@ -9,14 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from . import freshness
-from .bundle import Manifest, Row
-
-LATE = 0.000_05
-"""What part of the operations has to be handed out late to be told."""
+from .artefact import Manifest, Row, remarks
 
 MUCH = 0.01
-
-FAULTS = ("short", "wrong", "failed", "unsent")
+"""What part of the operations has to be handed out late to be explained."""
 
 
 def show(manifest: Manifest, out: Console) -> None:
@@ -90,23 +86,9 @@ def table(rows: Sequence[Row], manifest: Manifest) -> Table:
             *(_ms(row.response_ms.get(each)) for each in percentiles),
             *(_part(each) for each in (row.recall, row.recall_p5, row.recall_min)),
             _ms(cold.get((row.contender, row.workload))),
-            ", ".join(_remarks(row, (row.contender, row.workload) in bound)),
+            ", ".join(remarks(row, bound=(row.contender, row.workload) in bound)),
         )
     return shown
-
-
-def _remarks(row: Row, bound: bool) -> Iterator[str]:
-    for fault in FAULTS:
-        if many := getattr(row, fault):
-            yield f"{many / row.samples:.2%} {fault}"
-    if row.saturated:
-        yield "saturated"
-    if bound and row.phase == "closed":
-        yield "harness-bound"
-    if not row.stationary and row.phase != "cold":
-        yield f"not stationary after {row.discarded:,}"
-    if row.late >= LATE:
-        yield f"{row.late:.1%} handed out late"
 
 
 def gaps(manifest: Manifest) -> Iterator[str]:

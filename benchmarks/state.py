@@ -6,9 +6,9 @@ from collections import Counter
 
 import msgspec
 
-from . import bundle
-from .bundle import Bundle, Gate, Peak
-from .freshness import Freshness
+from . import artefact
+from .artefact import Freshness, Gate, Peak
+from .bundle import Bundle
 from .measure import Measured
 from .samples import Samples
 from .summary import Aside, Key, Warmth, key_of
@@ -17,7 +17,7 @@ from .summary import Aside, Key, Warmth, key_of
 class State(msgspec.Struct):
     """By contender, or by contender and workload."""
 
-    engines: dict[str, bundle.Engine] = msgspec.field(default_factory=dict[str, bundle.Engine])
+    engines: dict[str, artefact.Engine] = msgspec.field(default_factory=dict[str, artefact.Engine])
     gates: dict[tuple[str, str], Gate] = msgspec.field(default_factory=dict[tuple[str, str], Gate])
     unsupported: dict[str, dict[str, str]] = msgspec.field(default_factory=dict[str, dict[str, str]])
     peaks: dict[tuple[str, str], Peak] = msgspec.field(default_factory=dict[tuple[str, str], Peak])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .bundle import Row
+from .artefact import CURVE, Row
 from .samples import Phase, Samples
 from .statistics import percentile
 
@@ -99,6 +99,7 @@ def _row(blocks: Sequence[Samples], aside: Aside | None, warmth: Warmth, percent
         stationary=warmth.stationary,
         harness_cpu=aside.cpu / aside.elapsed if aside and aside.elapsed else None,
         errors=dict(aside.errors) if aside else {},
+        curve_ms=_curve(response, least),
     )
 
 
@@ -106,6 +107,11 @@ def _milliseconds(nanoseconds: NDArray[Any], q: float, least: int) -> float | No
     """A percentile; None where a round has too few samples, or so many were not answered that there is no such time."""
     found = percentile(nanoseconds, q, least)
     return found / 1e6 if found is not None and math.isfinite(found) else None
+
+
+def _curve(nanoseconds: NDArray[Any], least: int) -> dict[str, float]:
+    points = ((f"{each:g}", _milliseconds(nanoseconds, each, least)) for each in CURVE)
+    return {each: round(milliseconds, 4) for each, milliseconds in points if milliseconds is not None}
 
 
 def throughput(block: Samples) -> float:

@@ -333,9 +333,18 @@ def own_version() -> str:
     return version_of("memassay")
 
 
-def schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON schema (2020-12) of an artefact."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+def version_in(struct: type[Any]) -> int:
+    """The version of an artefact that this memassay writes."""
+    return next(field.default for field in msgspec.structs.fields(struct) if field.name == "version")
+
+
+def schema(kind: str, struct: type[Any]) -> dict[str, Any]:
+    """The JSON schema (2020-12) of an artefact; a change of what it allows is a new version, and a new name."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:memassay:{kind}:{version_in(struct)}",
+        **msgspec.json.schema(struct),
+    }
 
 
 def encode(artefact: Artefact) -> bytes:

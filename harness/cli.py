@@ -14,13 +14,12 @@ from typing import Annotated
 
 import typer
 from platformdirs import user_cache_path
-from rich.console import Console
 from rich.text import Text
 
 from ..backends.provision import EngineUnavailable, interruption
 from ..backends.provision.settings import HEAP
 from ..reports import clauses as clause_report
-from ..reports import html, junit, markdown, terminal, trace
+from ..reports import junit, terminal, trace
 from ..spec.clauses import CLAUSES, LEVELS, by_family
 from ..spec.program import Program
 from . import (
@@ -32,6 +31,7 @@ from . import (
     command_fetch,
     command_known,
     command_mutants,
+    command_report,
     command_shrink,
     corpus,
     counterexample,
@@ -40,7 +40,6 @@ from . import (
     extensions,
     known,
     output,
-    results,
     runner,
     scaffold,
 )
@@ -66,7 +65,7 @@ from .arguments import (
     user_errors,
     with_exit_codes,
 )
-from .artefact import Case, Result
+from .artefact import Case
 from .engine import AUTO, EngineFailed, Namespaces, start
 from .execution import execute
 from .exits import Exit, UsageProblem
@@ -210,12 +209,14 @@ def verify(
             result = cases.keep(result, cases_folder)
         for path, content in {
             json_file: lambda: artefact.encode(result),
-            junit_file: lambda: junit.document(result, cases_folder.as_posix()),
+            junit_file: lambda: junit.document([result], cases_folder.as_posix()),
         }.items():
             with _noted(unwritten):
                 if path is not None:
                     output.write(path, content())
-        _report(result, Output(), cases_folder)
+        out = Output()
+        out.print()
+        terminal.whole(result, out, cases_folder.as_posix())
         if accept:
             with _noted(unwritten):
                 entries = known.accept(result, known.FILE, plan.today)
@@ -232,16 +233,6 @@ def _noted(problems: list[str]) -> Generator[None]:
         yield
     except UsageProblem as problem:
         problems.append(str(problem))
-
-
-def _report(result: Result, out: Console, cases_folder: Path) -> None:
-    out.print()
-    terminal.matrix(result, out)
-    out.print()
-    terminal.failures(result, out, cases_folder.as_posix())
-    terminal.known(result, out)
-    terminal.inconclusive(result, out)
-    terminal.summary(result, out)
 
 
 @app.command(
@@ -338,37 +329,6 @@ def _replay_on(
             out.print(Text(f"ERROR  {target.name}: {error}", style="bold red"), soft_wrap=True)
             return Exit.ENGINE
     return code
-
-
-@app.command(
-    help="""Write results as one HTML page that opens from disk, and as a Markdown summary for a CI job.
-
-\b
-Examples:
-  memassay report result.json -o report
-  memassay report libsql.json postgres.json -o report --cases cases
-"""
-)
-def report(
-    files: Annotated[list[Path], typer.Argument(metavar="RESULT", help="Files that `verify --json` wrote.")],
-    folder: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write them.")],
-    cases_folder: Annotated[
-        Path, typer.Option("--cases", metavar="DIR", help="Where the case files are, for the replay commands.")
-    ] = cases.DEFAULT_FOLDER,
-) -> None:
-    """See the help above."""
-    with user_errors():
-        read = [results.read(path) for path in files]
-        output.check_folder("-o", folder)
-        written = {
-            folder / "index.html": html.page(read, cases_folder.as_posix()),
-            folder / "summary.md": markdown.summary(read, cases_folder.as_posix()),
-        }
-        output.check({path.name: path for path in written if path.parent.is_dir()})
-        for path, content in written.items():
-            output.write(path, content)
-        for path in written:
-            typer.echo(f"wrote {path}")
 
 
 @app.command(
@@ -469,17 +429,33 @@ def clean_command(url: Urls = None) -> None:
 Examples:
   memassay schema case
   memassay schema result > result.schema.json
+  memassay schema -o schemas
 """
 )
 def schema(
-    artefact_name: Annotated[str, typer.Argument(metavar="ARTEFACT", help="Which: case, result, mutants, …")],
+    artefact_name: Annotated[
+        str | None, typer.Argument(metavar="ARTEFACT", help="Which: case, result, mutants, …")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="DIR", help="Write it there, by kind and version; all without ARTEFACT."),
+    ] = None,
 ) -> None:
     """See the help above."""
     with user_errors():
         kinds = extensions.artefacts()
-        if artefact_name not in kinds:
+        if artefact_name is not None and artefact_name not in kinds:
             raise UsageProblem(f"there is no artefact {artefact_name!r}", hint="use " + ", ".join(kinds))
-        typer.echo(json.dumps(artefact.schema(kinds[artefact_name]), indent=2))
+        if artefact_name is None and folder is None:
+            raise UsageProblem("there is no ARTEFACT", hint="use " + ", ".join(kinds) + "; or -o DIR for all")
+        for kind in kinds if artefact_name is None else [artefact_name]:
+            text = json.dumps(artefact.schema(kind, kinds[kind]), indent=2) + "\n"
+            if folder is None:
+                typer.echo(text, nl=False)
+            else:
+                path = folder / f"{kind}-{artefact.version_in(kinds[kind])}.json"
+                output.write(path, text.encode())
+                typer.echo(f"wrote {path}")
 
 
 @app.command(
@@ -501,5 +477,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch):
+for _command in (command_report, command_mutants, command_known, command_diff, command_shrink, command_fetch):
     _command.register(app)

@@ -21,7 +21,7 @@ Found = dict[tuple[str, str], list[tuple[str, Finding]]]
 
 def page(results: Sequence[Result], cases: str = ".memassay/cases") -> str:
     """The page; cases: the folder of the case files. The same results give the same text."""
-    lacking, deviating = _sorted(results)
+    lacking, deviating = sort(results)
     lines = ["# Deviations", "", *_stores(results), "", f"{len(deviating)} deviations, by clause and aspect.", ""]
     for clause in CLAUSES.values():
         of_clause = {key: found for key, found in deviating.items() if key[0] == clause.id}
@@ -41,8 +41,8 @@ def page(results: Sequence[Result], cases: str = ".memassay/cases") -> str:
     return "\n".join(lines)
 
 
-def _sorted(results: Iterable[Result]) -> tuple[Found, Found]:
-    """What is lacking, and what deviates."""
+def sort(results: Iterable[Result]) -> tuple[Found, Found]:
+    """What is lacking, and what deviates, each by clause and aspect."""
     lacking: Found = {}
     deviating: Found = {}
     for result in results:
@@ -50,12 +50,13 @@ def _sorted(results: Iterable[Result]) -> tuple[Found, Found]:
             for found in backend.clauses.values():
                 for finding in found.findings:
                     case = finding.case
-                    kind = lacking if _unsupported(case) else deviating
+                    kind = lacking if lacks(case) else deviating
                     kind.setdefault((case.signature.clause, case.signature.aspect), []).append((backend.name, finding))
     return lacking, deviating
 
 
-def _unsupported(case: Case) -> bool:
+def lacks(case: Case) -> bool:
+    """Whether all that it shows is that the store refuses something as unsupported."""
     return isinstance(case.got, dict) and case.got.get("refused") == "unsupported"  # pyright: ignore
 
 
@@ -70,7 +71,7 @@ def _stores(results: Iterable[Result]) -> Iterator[str]:
                 (finding.case.signature.clause, finding.case.signature.aspect)
                 for found in backend.clauses.values()
                 for finding in found.findings
-                if not _unsupported(finding.case)
+                if not lacks(finding.case)
             }
             run = f"{result.corpus.level} | {backend.programs:,} | {result.corpus.seed}"
             yield f"| {backend.name} | {backend.engine} | {run} | {counts} | {len(keys)} |"

@@ -19,14 +19,12 @@ def text(found: Difference, console: Console) -> None:
     for note in found.notes:
         console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
     for backend in found.backends:
-        console.print(Text(_title(backend), style="bold"), soft_wrap=True)
+        console.print(Text(title(backend), style="bold"), soft_wrap=True)
         for change in sorted(backend.verdicts, key=lambda change: not change.loss):
             style = "bold red" if change.loss else "green" if change.after == "pass" else ""
             mark = "LOSS  " if change.loss else "      "
             console.print(
-                Text(
-                    f"{mark}{change.clause:8}{change.before} -> {change.after}   {_about(change.clause)}", style=style
-                ),
+                Text(f"{mark}{change.clause:8}{change.before} -> {change.after}   {about(change.clause)}", style=style),
                 soft_wrap=True,
             )
         for case in sorted(backend.cases, key=lambda case: not case.loss):
@@ -39,18 +37,18 @@ def text(found: Difference, console: Console) -> None:
                 console.print(Text(INDENT * 2 + operation, style="dim"), soft_wrap=True)
         if not backend.verdicts and not backend.cases and not backend.gone:
             console.print("      nothing changed")
-    console.print(Text(_summary(found), style="bold red" if found.losses else "bold green"), soft_wrap=True)
+    console.print(Text(summary(found), style="bold red" if found.losses else "bold green"), soft_wrap=True)
 
 
 def markdown(found: Difference) -> bytes:
     """The same as a document, UTF-8."""
-    lines = [f"## {_summary(found)}", "", *(f"> {note}" for note in found.notes)]
+    lines = [f"## {summary(found)}", "", *(f"> {note}" for note in found.notes)]
     for backend in found.backends:
-        lines += ["", f"### {_escaped(_title(backend))}", ""]
+        lines += ["", f"### {_escaped(title(backend))}", ""]
         if backend.verdicts:
             lines += ["| clause | before | after | |", "| --- | --- | --- | --- |"]
             lines += [
-                f"| {change.clause} {_escaped(_about(change.clause))} | {change.before} | {change.after} "
+                f"| {change.clause} {_escaped(about(change.clause))} | {change.before} | {change.after} "
                 f"| {'**loss**' if change.loss else ''} |"
                 for change in backend.verdicts
             ]
@@ -64,7 +62,8 @@ def markdown(found: Difference) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _title(backend: BackendDifference) -> str:
+def title(backend: BackendDifference) -> str:
+    """A backend of both results, with its engine's versions."""
     if backend.gone:
         return f"{backend.before} ({backend.engine_before}): not in the second result"
     name = backend.before if backend.before == backend.after else f"{backend.before} -> {backend.after}"
@@ -74,7 +73,8 @@ def _title(backend: BackendDifference) -> str:
     return f"{name} ({engine})"
 
 
-def _about(clause: str) -> str:
+def about(clause: str) -> str:
+    """What a clause is about."""
     return CLAUSES[clause].title if clause in CLAUSES else "unknown to this memassay"
 
 
@@ -83,7 +83,8 @@ def _program(case: CaseChange) -> Iterator[str]:
         yield from str(case.program).splitlines()[:12]
 
 
-def _summary(found: Difference) -> str:
+def summary(found: Difference) -> str:
+    """How much changed, in a line, losses first."""
     verdicts = sum(len(backend.verdicts) for backend in found.backends)
     came = sum(case.change == "came" for backend in found.backends for case in backend.cases)
     went = sum(case.change == "went" for backend in found.backends for case in backend.cases)

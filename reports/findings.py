@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..harness.artefact import RERUNS, Case, Finding
+from ..harness.artefact import RERUNS, Case, Finding, Verdict
 from ..spec.operation import Operation
+from ..spec.program import Program
 from .values import TOO_DEEP, comparison, cut, expression
 
 INDENT = "    "
@@ -24,6 +25,49 @@ class Line(NamedTuple):
     deviates: bool = False
 
 
+class Shown(NamedTuple):
+    """A finding as a page shows it. key: what links lead to; where: the store; command: replays it, or is empty."""
+
+    key: str
+    where: str
+    verdict: Verdict
+    case: Case
+    strength: str
+    cause: str
+    command: str
+
+    @property
+    def what(self) -> str:
+        """What deviated, at which operation."""
+        return f"{self.case.signature.aspect} of {self.case.signature.operation}"
+
+
+def shown(key: str, where: str, finding: Finding, cases: str) -> Shown:
+    """A finding of a result; `cases` is the folder of its case files."""
+    return Shown(
+        key=key,
+        where=where,
+        verdict=finding.verdict,
+        case=finding.case,
+        strength=strength(finding),
+        cause=cause(finding),
+        command=replay(finding, cases),
+    )
+
+
+def shown_case(key: str, case: Case, path: str) -> Shown:
+    """A case file by itself, which says no verdict: it failed when it was found."""
+    return Shown(
+        key=key,
+        where=case.found.backend,
+        verdict="flaky" if case.reproduced is not None and case.reproduced < RERUNS else "fail",
+        case=case,
+        strength=_rate(case),
+        cause="",
+        command=f"memassay replay {shlex.quote(path)}",
+    )
+
+
 def lines(finding: Finding, cases: str) -> Iterator[str]:
     """A finding in words."""
     case = finding.case
@@ -33,7 +77,7 @@ def lines(finding: Finding, cases: str) -> Iterator[str]:
     yield from evidence(case)
     yield strength(finding)
     if finding.cause is not None:
-        yield f"vanishes without {finding.cause.without} ({finding.cause.family})"
+        yield cause(finding)
     command = replay(finding, cases)
     if command:
         yield f"replay: {command}"
@@ -54,12 +98,17 @@ def program(case: Case) -> Iterator[str]:
 
 def operations(case: Case) -> Iterator[Line]:
     """The program line by line, what the store is opened with first."""
-    if case.program.embedder:
-        yield Line(f"embedder(dimension={case.program.embedder})")
-    if case.program.options:
-        yield Line(f"open({expression(case.program.options)})")
+    yield from (Line(line) for line in opening(case.program))
     for i, operation in enumerate(case.program.operations):
-        yield Line(_call(operation), deviates=i == case.index)
+        yield Line(call(operation), deviates=i == case.index)
+
+
+def opening(program: Program) -> Iterator[str]:
+    """What the store is opened with, a line each."""
+    if program.embedder:
+        yield f"embedder(dimension={program.embedder})"
+    if program.options:
+        yield f"open({expression(program.options)})"
 
 
 def around(case: Case, many: int) -> list[Line]:
@@ -74,7 +123,8 @@ def around(case: Case, many: int) -> list[Line]:
     return [*before, *lines[start:end], *after]
 
 
-def _call(operation: Operation) -> str:
+def call(operation: Operation) -> str:
+    """An operation as a line, whatever its arguments are."""
     try:
         return str(operation)
     except RecursionError:
@@ -95,12 +145,19 @@ def evidence(case: Case) -> Iterator[str]:
 
 def strength(finding: Finding) -> str:
     """How often it was seen, in how many reruns, and whether the program is the smallest."""
-    case = finding.case
-    seen = f"seen in {count(finding.programs, 'program')}"
+    return f"seen in {count(finding.programs, 'program')}; {_rate(finding.case)}"
+
+
+def _rate(case: Case) -> str:
     if case.reproduced is None:
-        return f"{seen}; not rerun, not minimal"
-    rate = f"{case.reproduced} of {RERUNS} reruns"
-    return f"{seen}; {rate}" + ("" if case.minimal else "; not minimal")
+        return "not rerun, not minimal"
+    return f"{case.reproduced} of {RERUNS} reruns" + ("" if case.minimal else "; not minimal")
+
+
+def cause(finding: Finding) -> str:
+    """What the program cannot do without; empty when it is not known."""
+    found = finding.cause
+    return "" if found is None else f"vanishes without {found.without} ({found.family})"
 
 
 def replay(finding: Finding, cases: str) -> str:

@@ -1,4 +1,4 @@
-"""Results as one HTML page that loads nothing: matrix, clauses, failing cases. The same results give the same bytes."""
+"""Pages of HTML: what of any text they show, and the policy by which nothing runs or loads but what is in the page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-from ..harness.artefact import Case, Result, Verdict
+from ..harness.artefact import Case, Verdict
 from . import findings, matrix
 from .values import comparison, cut, visible
 
@@ -48,26 +49,33 @@ CITATION = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 """A public report: owner/repository#number."""
 
 
-def page(results: Sequence[Result], cases: str) -> bytes:
-    """The page. `cases` is the folder of the case files, for the replay commands."""
+class Link(NamedTuple):
+    """A page of the site, as the others lead to it."""
+
+    file: str
+    title: str
+
+
+def render(template: str, *, scripts: Sequence[str] = (), **context: Any) -> bytes:
+    """A page. scripts: what runs in it beside its own, in order."""
     environment = _environment()
-    style, script = _source(environment, "style.css"), _source(environment, "script.js")
-    columns = matrix.columns(results)
-    families = matrix.families(columns)
-    text = environment.get_template("index.html").render(
-        policy=_policy(style, script),
+    style, own = _source(environment, "style.css"), _source(environment, "script.js")
+    running = [*scripts, own]
+    text = environment.get_template(template).render(
+        policy=_policy(style, running),
         style=Markup(style),
-        script=Markup(script),
-        results=results,
-        columns=columns,
-        families=families,
-        rows=[row for family in families for row in family.rows],
-        meanings={verdict: MEANINGS[verdict] for verdict in matrix.VERDICTS if _occurs(families, verdict)},
-        cases=cases,
+        scripts=[Markup(script) for script in running],
+        **context,
     )
     return text.encode()
 
 
+def source(name: str) -> str:
+    """A file of the templates, as it is."""
+    return _source(_environment(), name)
+
+
+@lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__ or "", "templates"),
@@ -84,11 +92,10 @@ def _environment() -> jinja2.Environment:
         "lacking": matrix.lacking,
         "name": _name,
         "operations": _operations,
-        "replay": findings.replay,
         "report_url": _report_url,
-        "strength": findings.strength,
         "symbol": SYMBOLS.__getitem__,
         "thousands": "{:,}".format,
+        "words": _words,
     }
     for name, function in added.items():
         environment.filters[name] = function
@@ -105,25 +112,26 @@ def _name(text: str) -> str:
     return cut(text, 80)
 
 
+def _words(parts: Sequence[str]) -> str:
+    """What a filter looks through."""
+    return cut(" ".join(parts).lower(), LONGEST)
+
+
 def _source(environment: jinja2.Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 
 
-def _policy(style: str, script: str) -> str:
-    """The content security policy: this very style and script, and nothing from anywhere."""
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """The content security policy: this very style and these scripts, and nothing from anywhere."""
+    allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; form-action 'none'"
     )
 
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _occurs(families: Sequence[matrix.Family], verdict: Verdict) -> bool:
-    return any(cell.found.verdict == verdict for family in families for row in family.rows for cell in row.cells)
 
 
 def _operations(case: Case) -> list[findings.Line]:

@@ -1,32 +1,35 @@
-"""A result as JUnit XML: a test suite per backend, a test case per clause."""
+"""Results as JUnit XML: a test suite per backend, a test case per clause."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
-from ..harness.artefact import BackendResult, ClauseResult, Result
+from ..harness.artefact import ClauseResult, Result
 from .findings import lines
+from .matrix import Column, columns
 
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, not even escaped."""
 
 
-def document(result: Result, cases: str) -> bytes:
+def document(results: Sequence[Result], cases: str) -> bytes:
     """The XML. `cases` is the folder of the case files, for the replay commands."""
     root = xml.Element("testsuites", name="memassay")
-    for backend in result.backends:
-        root.append(_suite(result, backend, cases))
+    for column in columns(results):
+        root.append(_suite(column, cases))
     xml.indent(root)
     return xml.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-def _suite(result: Result, backend: BackendResult, cases: str) -> xml.Element:
-    suite = xml.Element("testsuite", name=_text(backend.name))
+def _suite(column: Column, cases: str) -> xml.Element:
+    result, backend = column.result, column.backend
+    suite = xml.Element("testsuite", name=_text(column.label))
     kinds: Counter[str] = Counter()
     for clause, found in backend.clauses.items():
-        case = xml.SubElement(suite, "testcase", classname=_text(f"memassay.{backend.name}"), name=_text(clause))
+        case = xml.SubElement(suite, "testcase", classname=_text(f"memassay.{column.label}"), name=_text(clause))
         kind = _kind(found, asked=clause in result.selected)
         if kind:
             kinds[kind] += 1

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..harness.artefact import Kill, KillMatrix, MutantResult
+from ..harness.artefact import KillMatrix, MutantResult
+from .kill_grid import first
 
 SHOWN = 4
 """Failing clauses of a mutant that are named before the rest is counted."""
@@ -35,19 +36,15 @@ def table(found: KillMatrix, console: Console, *, full: bool) -> None:
 def _cells(mutant: MutantResult) -> tuple[Text, str, str]:
     if mutant.obstacle:
         return Text("not laid", style="dim"), "", ""
-    kill = _first(mutant)
+    kill = first(mutant)
     if kill is None:
         return Text("SURVIVES", style="bold red"), str(sum(kill.programs for kill in mutant.kills)), ""
     return Text(kill.blamed or "", style="green"), str(kill.programs), str(kill.operations)
 
 
-def _first(mutant: MutantResult) -> Kill | None:
-    return next((kill for kill in mutant.kills if kill.blamed is not None), None)
-
-
 def _others(mutant: MutantResult) -> Text:
     """The other clauses that failed, those that should not in red."""
-    kill = _first(mutant)
+    kill = first(mutant)
     others = [clause for clause in mutant.failing if kill is None or clause != kill.blamed]
     others.sort(key=lambda clause: clause not in mutant.stray)
     parts = [(f"{clause} ", "red" if clause in mutant.stray else "") for clause in others[:SHOWN]]
@@ -75,7 +72,7 @@ def summary(found: KillMatrix, console: Console) -> None:
         )
         _say(console, f"first counterexample: a median of {figures.median_seconds:.3f} s")
     if figures.median_operations is not None:
-        firsts = [kill for mutant in found.mutants if (kill := _first(mutant)) and mutant.id not in figures.heavy]
+        firsts = [kill for mutant in found.mutants if (kill := first(mutant)) and mutant.id not in figures.heavy]
         cut = sum(not kill.minimal for kill in firsts)
         heavy = f" (but for {', '.join(figures.heavy)})" if figures.heavy else ""
         _say(

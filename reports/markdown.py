@@ -1,12 +1,16 @@
-"""Results as Markdown for a job's summary: counts, failures, matrix, within what GitHub takes."""
+"""Artefacts as Markdown for a job's summary: counts, matrix, figures, failures, within what GitHub takes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from ..harness.artefact import Finding, Result
-from . import findings, matrix
+from ..benchmarks import comparison_shown
+from ..benchmarks.artefact import Manifest
+from ..harness.artefact import Finding
+from . import difference as difference_report
+from . import figures, findings, kill_grid, matrix, performance
+from .given import Given
 from .values import cut, visible
 
 LIMIT = 1_000_000
@@ -28,31 +32,107 @@ BACKENDS = 100
 """Backends that a summary too large for the matrix still names."""
 
 
-def summary(results: Sequence[Result], cases: str) -> bytes:
-    """The summary. `cases` is the folder of the case files; failures that do not fit are counted."""
-    columns = matrix.columns(results)
+SITE = "see `index.html`"
+"""Where what is left out can be read."""
+
+
+def summary(given: Given) -> bytes:
+    """The summary. What does not fit is counted, and failures come last."""
+    columns = matrix.columns(given.results)
     families = matrix.families(columns)
+    parts = [*_opening(columns, families)]
+    room = LIMIT - 2_000 - sum(map(len, parts))
+    left: list[str] = []
+    for title, lines in _others(given):
+        part = _joined([f"### {title}", "", *lines, ""])
+        if len(part) > room:
+            left.append(title)
+            continue
+        parts.append(part)
+        room -= len(part)
+    if left:
+        parts.append(_joined([f"Left out: {', '.join(left[:BACKENDS])}; {SITE}.", ""]))
+    if len(columns) <= BACKENDS or parts[0].count(b"\n| `") >= len(columns):
+        parts += _failures(columns, families, given.folder, room)
+    return b"".join(parts)
+
+
+def _opening(columns: Sequence[matrix.Column], families: Sequence[matrix.Family]) -> Iterator[bytes]:
+    """The backends and the matrix; of a matrix too large, as many backends as are named all the same."""
+    yield _joined(["## memassay", ""])
+    if not columns:
+        return
     head = _joined([*_head(columns), *_matrix(families, columns)])
-    if len(head) > LIMIT - 1_000:
-        left = findings.count(len(columns[BACKENDS:]), "more backend")
-        return _joined([*_head(columns[:BACKENDS]), f"{left}, the matrix and failures: see `index.html`."])
+    if len(head) <= LIMIT - 2_000:
+        yield head
+        return
+    more = findings.count(len(columns[BACKENDS:]), "more backend")
+    yield _joined([*_head(columns[:BACKENDS]), f"{more}, the matrix and failures: {SITE}.", ""])
+
+
+def _failures(
+    columns: Sequence[matrix.Column], families: Sequence[matrix.Family], cases: str, room: int
+) -> Iterator[bytes]:
     found = [
         _joined(_finding(row, column, finding, cases))
         for family in families
         for row in family.rows
         for column, finding in row.findings
     ]
-    room = LIMIT - len(head) - 1_000
     shown: list[bytes] = []
     for part in found:
         if len(part) > room:
             break
         room -= len(part)
         shown.append(part)
-    left = len(found) - len(shown)
-    note = _joined([f"{findings.count(left, 'more failure')}: see `index.html`.", ""]) if left else b""
-    title = _joined([f"### Failures: {len(shown)} of {len(found)} shown", ""]) if found else b""
-    return b"".join([head, title, *shown, note])
+    if found:
+        yield _joined([f"### Failures: {len(shown)} of {len(found)} shown", ""])
+    yield from shown
+    if left := len(found) - len(shown):
+        yield _joined([f"{findings.count(left, 'more failure')}: {SITE}.", ""])
+
+
+def _others(given: Given) -> Iterator[tuple[str, list[str]]]:
+    """What is neither a result nor its failures: a title, and lines."""
+    for kills in given.kills:
+        lines = [kill_grid.told(kills) + f" (level {kills.level}).", ""]
+        yield (
+            "Mutants",
+            lines
+            + [
+                f"- survives: {_code(mutant.id)} ({_code(mutant.clause)}): {_code(mutant.description, LINE)}"
+                for mutant in kills.mutants
+                if mutant.survives
+            ],
+        )
+    if given.cases:
+        stores: dict[str, int] = {}
+        for file in given.cases:
+            stores[file.case.found.backend] = stores.get(file.case.found.backend, 0) + 1
+        yield "Findings", [f"- {_code(name)}: {findings.count(many, 'case')}" for name, many in stores.items()]
+    for manifest in given.benchmarks:
+        yield "Performance", [*_benchmark(manifest)]
+    for difference in given.differences:
+        yield "Changes", [difference_report.markdown(difference).decode()]
+    for comparison in given.comparisons:
+        yield "Benchmarks compared", [comparison_shown.markdown(comparison).decode()]
+
+
+def _benchmark(manifest: Manifest) -> Iterator[str]:
+    """A row for each workload of each store: the peak, and response times at the highest load that it keeps up with."""
+    yield f"{_code(performance.told(manifest), LINE)}"
+    yield ""
+    yield "| workload | store | ops/s at the peak | of it, in open loop |"
+    yield "| --- | --- | ---: | --- |"
+    stores = [*figures.contenders([manifest])]
+    for workload in manifest.profile.workloads:
+        for store in stores:
+            cell = figures.cell(workload, store)
+            broken = ", ".join(f"{_code(clause)} {_code(verdict)}" for clause, verdict in cell.clauses)
+            first = {"figure": cell.first, "gated": f"**no number**: {broken}"}.get(cell.kind, cell.kind)
+            second = _code(cell.second) if cell.second else ""
+            yield f"| {_code(workload)} | {_code(store.label)} | {first} | {second} |"
+    yield ""
 
 
 def _joined(lines: Sequence[str] | Iterator[str]) -> bytes:
@@ -61,8 +141,6 @@ def _joined(lines: Sequence[str] | Iterator[str]) -> bytes:
 
 def _head(columns: Sequence[matrix.Column]) -> Iterator[str]:
     """A row per backend: what it is, and its verdicts with denominators."""
-    yield "## memassay"
-    yield ""
     yield "| backend | engine | provisioned | clauses that pass | others | programs | seed, level |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for column in columns:

@@ -62,10 +62,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A clause on a backend."""
+    """A clause on a backend. `first`: the number of its first finding among those of the clause; None without one."""
 
     column: Column
     found: ClauseResult
+    first: int | None = None
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,8 +133,16 @@ def _row(number: int, clause: str, columns: Sequence[Column]) -> Row:
         key=clause if known else f"clause-{number}",
         title=known.title if known else "unknown to this memassay",
         clause=known,
-        cells=tuple(Cell(column, column.found(clause)) for column in columns),
+        cells=tuple(_cells(clause, columns)),
     )
+
+
+def _cells(clause: str, columns: Sequence[Column]) -> Iterator[Cell]:
+    before = 0
+    for column in columns:
+        found = column.found(clause)
+        yield Cell(column, found, before + 1 if found.findings else None)
+        before += len(found.findings)
 
 
 def counted(result: Result, backends: Iterable[BackendResult]) -> list[str]:
@@ -150,6 +159,12 @@ def _in_order(clauses: set[str]) -> list[str]:
 def verdict(backend: BackendResult, clause: str) -> Verdict:
     """The verdict; what is missing was not run."""
     return backend.clauses[clause].verdict if clause in backend.clauses else "not-run"
+
+
+def occurring(families: Iterable[Family]) -> list[Verdict]:
+    """The verdicts that some cell has, in the order in which counts are told."""
+    there = {cell.found.verdict for family in families for row in family.rows for cell in row.cells}
+    return [verdict for verdict in VERDICTS if verdict in there]
 
 
 def lacking(backend: BackendResult) -> list[str]:

@@ -35,6 +35,16 @@ NAME = 24
 """Columns of the matrix that a backend's name may take before it is folded."""
 
 
+def whole(result: Result, console: Console, cases: str) -> None:
+    """All of it; `cases` is the folder of the case files, for the replay commands."""
+    matrix(result, console)
+    console.print()
+    failures(result, console, cases)
+    known(result, console)
+    inconclusive(result, console)
+    summary(result, console)
+
+
 def matrix(result: Result, console: Console) -> None:
     """Clauses by backend, grouped by family; clauses that nobody asked for are left out."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=console.width <= WIDE)

@@ -51,6 +51,8 @@ def cut(text: str, width: int = WIDTH) -> str:
 
 def visible(text: str) -> str:
     """The text with what no font shows, and what would reorder or end the line, as escapes: U+202E is \\u202e."""
+    if text.isprintable():
+        return text
     return "".join(ascii(character)[1:-1] if _invisible(character) else character for character in text)
 
 

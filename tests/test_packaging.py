@@ -101,7 +101,7 @@ def test_the_metadata_say_what_is_needed(built: Built) -> None:
     engines = {"libsql", "postgres", "faiss", "elasticsearch", "opensearch", "docker", "embedded", "foreign"}
     providers = {"openai", "google"}
     assert {*metadata.get_all("Provides-Extra", [])} == {
-        *(*engines, *providers, "minilm", "bench", "cluster", "all", "dev", "types"),
+        *(*engines, *providers, "minilm", "bench", "report", "cluster", "all", "dev", "types"),
     }
     needed = [need for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need]
     assert len(needed) == len(SETTINGS["project"]["dependencies"])

@@ -29,14 +29,17 @@ ARROWS = {
     "backends": {"backends", "spec"},
     "harness": {"harness", "backends", "spec"},
     "benchmarks": {"benchmarks", "harness", "backends", "spec"},
-    "reports": {"reports", "spec", "harness.artefact"},
+    "reports": {
+        *("reports", "spec", "harness.artefact"),
+        *(f"benchmarks.{name}" for name in ("artefact", "comparison", "comparison_shown", "equal_recall")),
+    },
     "mutants": {"mutants", "spec"},
 }
 """What each component may import: whole components, or single modules."""
 
 COMPOSITION = {
     f"harness.{name}": {"reports"}
-    for name in ("cli", "command_mutants", "command_diff", "command_shrink", "conformance", "publish")
+    for name in ("cli", "command_mutants", "command_diff", "command_report", "command_shrink", "conformance", "publish")
 }
 """Modules that put components together, and what else they may import."""
 

@@ -1,58 +1,109 @@
-// The filter of the matrix and the copy buttons. Without it the page shows everything.
+// The filter, links into what it hides, and the copy buttons. Without it a page shows everything.
 "use strict";
 (() => {
-  const form = document.getElementById("filter");
+  const form = document.querySelector(".filter");
+  const items = [...document.querySelectorAll(".item")].map((element) => ({
+    element,
+    words: element.dataset.words,
+    verdicts: (element.dataset.verdicts ?? "").split(" "),
+  }));
   const text = document.getElementById("filter-text");
   const verdict = document.getElementById("filter-verdict");
-  const told = document.getElementById("filter-count");
-  const clauses = [...document.querySelectorAll("tr[data-clause]")].map((row) => {
-    const section = document.getElementById(row.dataset.clause);
-    const words = [row.querySelector("th"), section.querySelector(".statement")].map((part) => part.textContent);
-    return { row, section, verdicts: row.dataset.verdicts.split(" "), words: words.join(" ").toLowerCase() };
-  });
 
-  const matches = (clause, words, wanted) =>
-    words.every((word) => clause.words.includes(word)) &&
-    (!wanted || clause.verdicts.some((found) => (wanted === "!pass" ? found !== "pass" : found === wanted)));
+  const matches = (item, words, wanted) =>
+    words.every((word) => item.words.includes(word)) &&
+    (!wanted || item.verdicts.some((found) => (wanted === "!pass" ? found !== "pass" : found === wanted)));
 
   const filter = () => {
     const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = verdict?.value ?? "";
     let shown = 0;
-    for (const clause of clauses) {
-      const match = matches(clause, words, verdict.value);
-      clause.row.hidden = clause.section.hidden = !match;
+    for (const item of items) {
+      const match = matches(item, words, wanted);
+      item.element.hidden = !match;
       shown += match;
     }
-    for (const family of document.querySelectorAll(".matrix tbody")) {
-      family.hidden = !family.querySelector("tr[data-clause]:not([hidden])");
+    for (const group of [...document.querySelectorAll(".group")].reverse()) {
+      group.hidden = !group.querySelector(".item:not([hidden])");
     }
-    told.textContent = `${shown} of ${clauses.length} clauses shown`;
+    const what = form.dataset.what.toLowerCase();
+    form.querySelector(".filter-count").textContent = `${shown} of ${items.length} ${what} shown`;
+    stops();
+  };
+
+  // What is filtered stands in the address, as #?words=…&verdict=…, so that a link shows the same.
+  const remember = () => {
+    const asked = new URLSearchParams();
+    if (text.value) asked.set("words", text.value);
+    if (verdict?.value) asked.set("verdict", verdict.value);
+    const address = [...asked].length ? `#?${asked}` : location.pathname + location.search;
+    try {
+      history.replaceState(null, "", address);
+    } catch {
+      // Some browsers refuse that for files on disk; the filter works all the same.
+    }
+  };
+  const recall = () => {
+    const asked = new URLSearchParams(location.hash.slice(2));
+    text.value = asked.get("words") ?? "";
+    if (verdict) verdict.value = asked.get("verdict") ?? "";
+    if (verdict && verdict.selectedIndex < 0) verdict.value = "";
+    filter();
   };
 
   const reveal = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (form && location.hash.startsWith("#?")) return recall();
+    let name = location.hash.slice(1);
+    try {
+      name = decodeURIComponent(name);
+    } catch {
+      return;
+    }
+    const target = document.getElementById(name);
     if (!target) return;
-    if (target.closest("[hidden]")) form.reset();
+    if (form && target.closest("[hidden]")) form.reset();
+    for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) {
+      around.open = true;
+    }
     target.scrollIntoView();
     if (target.matches("section, article")) target.focus({ preventScroll: true });
   };
 
-  form.addEventListener("input", filter);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => {
-    text.value = verdict.value = "";
-    filter();
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/" && !event.target.matches("input, select")) {
-      event.preventDefault();
-      text.focus();
-    } else if (event.key === "Escape" && form.contains(event.target)) {
-      form.reset();
+  // What scrolls can be reached and scrolled by keyboard; what does not is no stop on the way.
+  const stops = () => {
+    for (const box of document.querySelectorAll(".scroll")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
     }
-  });
+  };
+
+  if (form) {
+    form.addEventListener("input", () => {
+      filter();
+      remember();
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", () => {
+      text.value = "";
+      if (verdict) verdict.value = "";
+      filter();
+      if (location.hash.startsWith("#?")) remember();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "/" && !event.target.matches("input, select, textarea")) {
+        event.preventDefault();
+        text.focus();
+      } else if (event.key === "Escape" && form.contains(event.target)) {
+        form.reset();
+      }
+    });
+    form.hidden = false;
+    filter();
+  }
   window.addEventListener("hashchange", reveal);
+  window.addEventListener("resize", stops);
+  document.addEventListener("toggle", stops, true);
 
   const copy = async (code) => {
     try {
@@ -77,17 +128,6 @@
     });
   }
 
-  // What scrolls can be reached and scrolled by keyboard; what does not is no stop on the way.
-  const stops = () => {
-    for (const box of document.querySelectorAll(".scroll")) {
-      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-      else box.removeAttribute("tabindex");
-    }
-  };
-  window.addEventListener("resize", stops);
-
-  form.hidden = false;
-  filter();
   stops();
   reveal();
 })();

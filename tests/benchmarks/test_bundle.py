@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from memassay.benchmarks import bundle
-from memassay.benchmarks.bundle import DataSet, Manifest, SampleFile
+from memassay.benchmarks.artefact import DataSet, Manifest, SampleFile
 from memassay.benchmarks.profiles import PROFILES
 from memassay.benchmarks.samples import OUTCOMES, Record, Samples, gather
 from memassay.harness.cli import app

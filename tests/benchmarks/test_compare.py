@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import numpy as np
 import pytest
-from memassay.benchmarks import bundle, comparison_shown
+from memassay.benchmarks import artefact, bundle, comparison_shown
 from memassay.benchmarks.bundle import Bundle
 from memassay.benchmarks.command_compare import percent
 from memassay.benchmarks.compare import Given, compare, read
@@ -101,10 +101,10 @@ def run(recorded: Bundle) -> Run:
                 "started": f"2026-01-01T{number:02}:00:00+00:00",
                 "finished": {"acme": rounds},
                 "rounds_done": rounds,
-                "engines": [bundle.Engine(name="acme", kind="store", engine="1")],
+                "engines": [artefact.Engine(name="acme", kind="store", engine="1")],
                 "peaks": [],
                 "rows": [],
-                "samples": bundle.SampleFile(name="x", sha256=str(number), samples=0),
+                "samples": artefact.SampleFile(name="x", sha256=str(number), samples=0),
                 **fields,
             },
         )
@@ -316,11 +316,11 @@ def test_a_backlog_on_both_sides_is_not_compared(run: Run) -> None:
     [
         ({}, "B has none"),
         ({"unsupported": {"acme": {"newest": "needs storage"}}}, "B: needs storage"),
-        ({"engines": [bundle.Engine(name="acme", kind="store", error="it died")]}, "B: it died"),
+        ({"engines": [artefact.Engine(name="acme", kind="store", error="it died")]}, "B: it died"),
         (
             {
                 "gates": [
-                    bundle.Gate(contender="acme", workload="newest", clauses={"ORD-1": "fail"}, source="a short run")
+                    artefact.Gate(contender="acme", workload="newest", clauses={"ORD-1": "fail"}, source="a short run")
                 ]
             },
             "B has no number: ORD-1 fail",
@@ -349,7 +349,7 @@ def test_contenders_and_workloads_can_be_chosen(run: Run) -> None:
 
 
 def test_floors_are_controls(run: Run) -> None:
-    floor = [bundle.Engine(name="acme", kind="floor")]
+    floor = [artefact.Engine(name="acme", kind="floor")]
     a, b = run(engines=floor), run(engines=floor, slower=1.2)
     found = compare([a], [b])
     assert found.changes == []
@@ -379,7 +379,7 @@ def test_runs_that_did_not_take_turns_are_told(run: Run) -> None:
 
 
 def test_what_differs_is_told(run: Run) -> None:
-    engine = bundle.Engine(name="acme", kind="store", engine="2", settings={"fsync": "off"})
+    engine = artefact.Engine(name="acme", kind="store", engine="2", settings={"fsync": "off"})
     found = compare([run()], [run(engines=[engine], memassay="9")])
     assert found.differences[0].startswith("memassay: ")
     assert found.differences[1:] == ["acme, engine: 1 and 2", 'acme, settings: {} and {"fsync":"off"}']

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from memassay.benchmarks import bundle, summary
-from memassay.benchmarks.bundle import Engine, Manifest, Row
-from memassay.benchmarks.command_curves import curves, told
+from memassay.benchmarks.artefact import Engine, Manifest, Row
+from memassay.benchmarks.command_curves import told
+from memassay.benchmarks.equal_recall import curves
 from memassay.harness.cli import app
 from memassay.harness.exits import Exit
 from memassay.spec.types import IndexConfig

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from memassay.backends.registry import find
 from memassay.benchmarks import freshness
-from memassay.benchmarks.freshness import ENOUGH, WAYS, Lag, Subject, Way, observe
+from memassay.benchmarks.artefact import WAYS, Lag, Way
+from memassay.benchmarks.freshness import ENOUGH, Subject, observe
 from memassay.harness.engine import AUTO, start
 from memassay.spec.errors import Unsupported
 

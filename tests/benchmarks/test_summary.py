@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from memassay.benchmarks.bundle import Row
+from memassay.benchmarks.artefact import Row
 from memassay.benchmarks.samples import Phase, Record, Samples, gather
 from memassay.benchmarks.summary import Aside, Warmth, rows
 

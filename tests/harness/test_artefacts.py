@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,13 +14,16 @@ import memory_fakes as fakes
 import msgspec
 import pytest
 from harness_support import Hold, page
-from memassay.harness import artefact
+from memassay.harness import artefact, extensions
 from memassay.harness.artefact import Case, Result
 from memassay.harness.evidence import side_by_side
 from memassay.harness.plain import plain
 from memassay.spec.forms import resolve
 from memassay.spec.interpreter import Crashed, Refused, Returned
 from memassay.spec.types import Message
+
+KINDS = extensions.artefacts()
+SCHEMAS = Path(__file__).parents[2] / "reports" / "schemas"
 
 
 @pytest.fixture
@@ -40,24 +44,36 @@ def test_a_result_round_trips(result: Result) -> None:
     assert artefact.encode(artefact.decode_result(artefact.encode(result))) == artefact.encode(result)
 
 
-@pytest.mark.parametrize("kind", [Case, Result])
-def test_the_schema_is_valid(kind: Any) -> None:
-    jsonschema.Draft202012Validator.check_schema(artefact.schema(kind))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_is_valid(kind: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(artefact.schema(kind, KINDS[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_is_published(kind: str) -> None:
+    """One that changes what it allows is another version; one that only allows more is written anew:
+    memassay schema -o reports/schemas"""
+    path = SCHEMAS / f"{kind}-{artefact.version_in(KINDS[kind])}.json"
+    assert json.loads(path.read_bytes()) == artefact.schema(kind, KINDS[kind])
+
+
+def test_a_schema_is_named_by_kind_and_version() -> None:
+    assert artefact.schema("case", Case)["$id"] == "urn:memassay:case:1"
 
 
 def test_a_case_conforms_to_its_schema(case: Case) -> None:
-    jsonschema.validate(json.loads(artefact.encode(case)), artefact.schema(Case))
+    jsonschema.validate(json.loads(artefact.encode(case)), artefact.schema("case", Case))
 
 
 def test_a_result_conforms_to_its_schema(result: Result) -> None:
-    jsonschema.validate(json.loads(artefact.encode(result)), artefact.schema(Result))
+    jsonschema.validate(json.loads(artefact.encode(result)), artefact.schema("result", Result))
 
 
 def test_the_schema_refuses_an_unknown_operation(case: Case) -> None:
     document = json.loads(artefact.encode(case))
     document["program"]["operations"][0]["op"] = "explode"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, artefact.schema(Case))
+        jsonschema.validate(document, artefact.schema("case", Case))
 
 
 def test_another_version_is_not_read(case: Case) -> None:

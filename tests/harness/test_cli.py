@@ -104,6 +104,7 @@ MISTAKES = {
     "an empty folder of cases": (["replay", "empty"], "holds no case files"),
     "a program for an unknown backend": (["run", "good.json", "--on", "nothing"], "registered: "),
     "an unknown artefact": (["schema", "thing"], "use case, result, mutants, difference"),
+    "no artefact": (["schema"], "or -o DIR for all"),
     "a module name that is none": (["new-adapter", "my-store"], "cannot be a module's name"),
     "a folder that is not there": (["new-adapter", "store", "-o", "nowhere"], "no directory"),
     "a file that exists": (["new-adapter", "taken"], "exists"),

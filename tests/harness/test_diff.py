@@ -112,7 +112,7 @@ def test_the_command_exits_with_5_on_a_loss(memassay: Cli, hold: Hold, tmp_path:
     assert "LOSS  ORD-1   pass -> fail" in done.stdout
     assert done.stdout.splitlines()[-1] == "1 loss: 1 verdict changed, 0 cases came, 0 went"
     written = msgspec.json.decode((tmp_path / "d.json").read_bytes())
-    jsonschema.validate(written, artefact.schema(artefact.Difference))
+    jsonschema.validate(written, artefact.schema("difference", artefact.Difference))
     assert (tmp_path / "d.md").read_text().startswith("## 1 loss")
 
 

@@ -182,7 +182,7 @@ def test_the_command_writes_an_artefact_that_fits_its_schema(memassay: Cli, tmp_
     done = memassay("mutants", "--family", "start_is_exclusive", *FEW, "--json", "k.json", "--full")
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode((tmp_path / "k.json").read_bytes())
-    jsonschema.validate(written, artefact.schema(KillMatrix))
+    jsonschema.validate(written, artefact.schema("mutants", KillMatrix))
     assert "1 of 1 mutants are killed by their own family (level smoke, seed 0" in done.stdout
     table = [line for line in done.stdout.splitlines() if line.startswith(("clause", "TIM-1"))]
     assert len(table) == 2

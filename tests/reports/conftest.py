@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from memassay.harness.artefact import BackendResult, Case, ClauseResult, Corpus, Finding, Found, Result, Run, Verdict
-from memassay.spec.clauses import CLAUSES
-from memassay.spec.divergence import Signature
-from memassay.spec.program import Observe, Program, Recall
-from rich.console import Console
+
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
+
+from memassay.harness.artefact import BackendResult, Case, ClauseResult, Corpus, Finding, Found, Result, Run, Verdict  # noqa: E402
+from memassay.spec.clauses import CLAUSES  # noqa: E402
+from memassay.spec.divergence import Signature  # noqa: E402
+from memassay.spec.program import Observe, Program, Recall  # noqa: E402
+from rich.console import Console  # noqa: E402
 
 
 @pytest.fixture
@@ -65,6 +72,22 @@ def result() -> Callable[..., Result]:
             backends=[BackendResult(**(given | backend))],
             run=Run(started="now", seconds=1.5, seconds_by_backend={"store": 1.5}, platform="x"),
         )
+
+    return make
+
+
+@pytest.fixture
+def failed(result: Callable[..., Result], finding: Callable[..., Finding]) -> Callable[..., Result]:
+    """A result whose ORD-5 fails: `failed(expected=…)` changes the case."""
+
+    def make(**changed: Any) -> Result:
+        found = ClauseResult(
+            verdict="fail",
+            applicable=40,
+            discriminators={"a request with include": 9},
+            findings=[finding(**changed)],
+        )
+        return result({"ORD-5": found})
 
     return make
 

@@ -12,7 +12,7 @@ from memassay.reports.badge import badge
 
 
 def told(result: Result) -> Any:
-    return json.loads(badge(result))
+    return json.loads(badge([result]))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
-"""The HTML page: the same bytes for the same results, loads nothing, and nothing that stores say can script it."""
+"""Pages of results: the same bytes for the same results, load nothing, and nothing that stores say can script them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ import msgspec
 import pytest
 from memassay.harness import artefact
 from memassay.harness.artefact import ClauseResult, Corpus, Finding, Result, Verdict
-from memassay.harness.cli import app
 from memassay.reports import html
 from memassay.spec.clauses import find
 from memassay.spec.program import CreateThread, Observe, Program
-from typer.testing import CliRunner
+from report_pages import Page, broken, documents, policy
 
 MakeResult = Callable[..., Result]
 MakeFinding = Callable[..., Finding]
@@ -29,120 +27,64 @@ HOSTILE = MARKUP + INVISIBLE
 STYLES = Path(html.__file__).parent / "templates" / "style.css"
 
 
-class Element:
-    """A tag with its attributes, and the text directly and deeper in it."""
-
-    def __init__(self, tag: str, attributes: dict[str, str], parents: tuple[Element, ...]) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.parents = parents
-        self.texts: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.texts).split())
-
-    def within(self, id: str) -> bool:
-        return any(parent.attributes.get("id") == id for parent in self.parents)
-
-
-class Page(HTMLParser):
-    """A page as a list of elements."""
-
-    VOID = frozenset({"meta", "input", "wbr", "br", "img", "link"})
-
-    def __init__(self, document: bytes) -> None:
-        super().__init__()
-        self.elements: list[Element] = []
-        self.open: list[Element] = []
-        self.feed(document.decode())
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attrs}, tuple(self.open))
-        self.elements.append(element)
-        if tag not in self.VOID:
-            self.open.append(element)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop().tag == tag
-
-    def handle_data(self, data: str) -> None:
-        for element in self.open:
-            element.texts.append(data)
-
-    def find(self, tag: str, **attributes: str) -> Iterator[Element]:
-        for element in self.elements:
-            if element.tag == tag and all(element.attributes.get(name) == value for name, value in attributes.items()):
-                yield element
-
-    def within(self, id: str, tag: str) -> list[Element]:
-        return [element for element in self.find(tag) if element.within(id)]
+def pages(*results: Result, cases: str = "cases") -> dict[str, Page]:
+    return {name: Page(document) for name, document in documents(*results, cases=cases).items()}
 
 
 def page(*results: Result, cases: str = "cases") -> Page:
-    return Page(html.page(results, cases))
+    """The overview."""
+    return pages(*results, cases=cases)["index.html"]
 
 
-@pytest.fixture
-def failed(result: MakeResult, finding: MakeFinding) -> Callable[..., Result]:
-    """A result whose ORD-5 fails: `failed(expected=…)` changes the case."""
-
-    def make(**changed: Any) -> Result:
-        found = ClauseResult(
-            verdict="fail",
-            applicable=40,
-            discriminators={"a request with include": 9},
-            findings=[finding(**changed)],
-        )
-        return result({"ORD-5": found})
-
-    return make
+def clauses(*results: Result, cases: str = "cases") -> Page:
+    """The page of clauses."""
+    return pages(*results, cases=cases)["clauses.html"]
 
 
-# The page as a file
+FILES = ("index.html", "clauses.html", "deviations.html")
+
+# The pages as files
 
 
 def test_the_same_results_give_the_same_bytes(failed: MakeResult) -> None:
-    assert html.page([failed()], "cases") == html.page([failed()], "cases")
+    assert documents(failed()) == documents(failed())
 
 
 def test_a_result_read_back_gives_the_same_bytes(failed: MakeResult) -> None:
     read = artefact.decode_result(artefact.encode(failed()))
-    assert html.page([read], "cases") == html.page([failed()], "cases")
+    assert documents(read) == documents(failed())
 
 
-def test_every_tag_that_opens_closes(failed: MakeResult) -> None:
-    assert page(failed()).open == []
+def test_results_have_these_pages(failed: MakeResult) -> None:
+    assert tuple(pages(failed())) == FILES
 
 
-def test_nothing_is_loaded(failed: MakeResult) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_every_tag_that_opens_closes(failed: MakeResult, file: str) -> None:
+    assert pages(failed())[file].open == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_nothing_is_loaded(failed: MakeResult, file: str) -> None:
     loading = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "style"}
-    assert [element.tag for element in page(failed()).elements if loading & element.attributes.keys()] == []
+    assert [element.tag for element in pages(failed())[file].elements if loading & element.attributes.keys()] == []
 
 
-def test_only_links_lead_elsewhere(failed: MakeResult) -> None:
-    elsewhere = [element for element in page(failed()).elements if "//" in element.attributes.get("href", "")]
-    assert {element.tag for element in elsewhere} == {"a"}
-
-
-def test_links_elsewhere_are_public_reports(failed: MakeResult) -> None:
-    links = [element.attributes["href"] for element in page(failed()).find("a")]
-    assert all(link.startswith(("#", "https://github.com/")) for link in links)
+@pytest.mark.parametrize("file", FILES)
+def test_links_lead_within_the_site_and_to_public_reports(failed: MakeResult, file: str) -> None:
+    links = [element for element in pages(failed())[file].elements if "href" in element.attributes]
+    assert {element.tag for element in links} == {"a"}
+    outside = [element.attributes["href"] for element in links if "//" in element.attributes["href"]]
+    assert all(link.startswith("https://github.com/") for link in outside)
 
 
 def test_the_style_loads_nothing() -> None:
     assert re.findall(r"url\(|@import", STYLES.read_text(encoding="utf-8")) == []
 
 
-def policy(found: Page) -> dict[str, list[str]]:
-    (meta,) = (m for m in found.find("meta") if m.attributes.get("http-equiv") == "Content-Security-Policy")
-    parts = (part.split() for part in meta.attributes["content"].split(";"))
-    return {name: values for name, *values in parts}
-
-
-def test_the_policy_allows_nothing_by_default(failed: MakeResult) -> None:
-    assert policy(page(failed()))["default-src"] == ["'none'"]
+@pytest.mark.parametrize("file", FILES)
+def test_the_policy_allows_nothing_by_default(failed: MakeResult, file: str) -> None:
+    assert policy(pages(failed())[file])["default-src"] == ["'none'"]
 
 
 @pytest.mark.parametrize("tag", ["script", "style"])
@@ -153,31 +95,27 @@ def test_the_policy_allows_the_page_s_own_by_its_hash(failed: MakeResult, tag: s
     assert policy(found)[f"{tag}-src"] == [f"'sha256-{digest}'"]
 
 
-def test_ids_are_unique(failed: MakeResult) -> None:
-    ids = [element.attributes["id"] for element in page(failed(), failed()).elements if "id" in element.attributes]
+@pytest.mark.parametrize("file", FILES)
+def test_ids_are_unique(failed: MakeResult, file: str) -> None:
+    found = pages(failed(), failed())[file]
+    ids = [element.attributes["id"] for element in found.elements if "id" in element.attributes]
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("attribute", ["href", "aria-labelledby", "for", "data-clause", "data-copies"])
-def test_what_is_referred_to_exists(failed: MakeResult, attribute: str) -> None:
-    found = page(failed(), failed())
-    ids = {element.attributes.get("id") for element in found.elements}
-    values = [element.attributes[attribute] for element in found.elements if attribute in element.attributes]
-    targets = [value.removeprefix("#") for value in values if not value.startswith("https://github.com/")]
-    assert targets
-    assert set(targets) <= ids
+def test_what_is_referred_to_exists(failed: MakeResult) -> None:
+    assert broken(pages(failed(), failed())) == []
 
 
 # What it shows
 
 
-def test_every_cell_of_the_matrix_leads_to_its_clause(failed: MakeResult) -> None:
+def test_a_cell_of_the_matrix_leads_to_its_clause_or_to_what_failed(failed: MakeResult) -> None:
     rows = [
         element for element in page(failed()).find("a") if element.attributes.get("class", "").startswith("verdict")
     ]
     assert [(row.attributes["href"], row.attributes["aria-label"]) for row in rows] == [
-        ("#ORD-4", "pass: ORD-4 on store"),
-        ("#ORD-5", "fail: ORD-5 on store"),
+        ("clauses.html#ORD-4", "pass: ORD-4 on store"),
+        ("clauses.html#ORD-5.1", "fail: ORD-5 on store"),
     ]
 
 
@@ -232,47 +170,48 @@ def test_a_run_has_its_seed_and_corpus(result: MakeResult) -> None:
 
 
 def test_a_clause_has_its_statement(failed: MakeResult) -> None:
-    assert find("ORD-5").statement in [element.text for element in page(failed()).within("ORD-5", "p")]
+    assert find("ORD-5").statement in [element.text for element in clauses(failed()).within("ORD-5", "p")]
 
 
 def test_a_clause_has_its_public_reports(failed: MakeResult) -> None:
-    links = [element.attributes["href"] for element in page(failed()).within("ORD-5", "a")]
-    assert [f"https://github.com/{report.replace('#', '/issues/')}" for report in find("ORD-5").reports] == links[1:]
+    links = [element.attributes["href"] for element in clauses(failed()).within("ORD-5", "a")]
+    expected = [f"https://github.com/{report.replace('#', '/issues/')}" for report in find("ORD-5").reports]
+    assert [link for link in links if link.startswith("https:")] == expected
 
 
 def test_a_clause_says_how_often_it_was_put_to_the_test(failed: MakeResult) -> None:
-    cells = [element.text for element in page(failed()).within("ORD-5", "td")]
+    cells = [element.text for element in clauses(failed()).within("ORD-5", "td")]
     assert cells == ["", "✗ fail", "40 of 1,234", "9 of 40"]
 
 
 def test_a_reason_is_told(result: MakeResult) -> None:
-    shown = page(result({"ORD-5": ClauseResult(verdict="vacuous", reason="too rare")}))
+    shown = clauses(result({"ORD-5": ClauseResult(verdict="vacuous", reason="too rare")}))
     assert "too rare" in [element.text for element in shown.within("ORD-5", "span")]
 
 
 def test_a_clause_this_memassay_does_not_know_is_shown(result: MakeResult) -> None:
-    shown = page(result({"NEW-1": ClauseResult(verdict="fail")}))
+    shown = clauses(result({"NEW-1": ClauseResult(verdict="fail")}))
     assert "NEW-1 unknown to this memassay" in [element.text for element in shown.find("h3")]
 
 
 def test_a_program_has_an_operation_a_line(failed: MakeResult) -> None:
-    lines = [element.text for element in page(failed()).within("ORD-5.1", "li")]
+    lines = [element.text for element in clauses(failed()).within("ORD-5.1", "li")]
     assert lines == ["observe()", "recall(thread_id='t1', per_page=1) the store deviates here"]
 
 
 def test_a_program_shows_what_the_store_is_opened_with(failed: MakeResult) -> None:
     program = Program(operations=(Observe(),), options={"last_messages": 3}, embedder=4)
-    lines = [element.text for element in page(failed(program=program, index=5)).within("ORD-5.1", "li")]
+    lines = [element.text for element in clauses(failed(program=program, index=5)).within("ORD-5.1", "li")]
     assert lines == ["embedder(dimension=4)", "open({'last_messages': 3})", "observe()"]
 
 
 def test_expected_and_got_stand_side_by_side(failed: MakeResult) -> None:
-    values = [element.text for element in page(failed()).within("ORD-5.1", "dd")]
+    values = [element.text for element in clauses(failed()).within("ORD-5.1", "dd")]
     assert values == ["0", "1"]
 
 
 def test_the_replay_command_can_be_copied(failed: MakeResult) -> None:
-    shown = page(failed(), cases="my cases")
+    shown = clauses(failed(), cases="my cases")
     (button,) = shown.within("ORD-5.1", "button")
     (command,) = shown.find("code", id=button.attributes["data-copies"])
     assert command.text == "memassay replay 'my cases/store/ORD-5-total-recall.json'"
@@ -280,7 +219,7 @@ def test_the_replay_command_can_be_copied(failed: MakeResult) -> None:
 
 def test_a_very_long_program_is_shown_around_its_deviation(failed: MakeResult) -> None:
     program = Program(operations=tuple(CreateThread(resource_id=str(i)) for i in range(1000)))
-    lines = [element.text for element in page(failed(program=program, index=500)).within("ORD-5.1", "li")]
+    lines = [element.text for element in clauses(failed(program=program, index=500)).within("ORD-5.1", "li")]
     assert (lines[0], lines[-1], len(lines)) == ("... 400 operations before", "... 400 more operations", 202)
 
 
@@ -306,30 +245,34 @@ def hostile(failed: Callable[..., Result], text: str) -> Result:
 
 
 def test_hostile_text_makes_no_elements(failed: MakeResult) -> None:
-    tags = {element.tag for element in page(hostile(failed, HOSTILE)).elements}
-    assert tags - {element.tag for element in page(failed(), failed()).elements} == set()
+    tags = {element.tag for found in pages(hostile(failed, HOSTILE)).values() for element in found.elements}
+    ours = {element.tag for found in pages(failed(), failed()).values() for element in found.elements}
+    assert tags - ours == set()
 
 
 def test_hostile_text_makes_no_scripts(failed: MakeResult) -> None:
-    assert len(list(page(hostile(failed, HOSTILE)).find("script"))) == 1
+    scripts = [len(list(found.find("script"))) for found in pages(hostile(failed, HOSTILE)).values()]
+    assert scripts == [1] * len(FILES)
 
 
 def test_hostile_text_makes_no_handlers(failed: MakeResult) -> None:
-    names = {name for element in page(hostile(failed, HOSTILE)).elements for name in element.attributes}
+    found = pages(hostile(failed, HOSTILE)).values()
+    names = {name for each in found for element in each.elements for name in element.attributes}
     assert [name for name in names if name.startswith("on")] == []
 
 
 def test_hostile_text_makes_no_links(failed: MakeResult) -> None:
-    links = [element.attributes["href"] for element in page(hostile(failed, "javascript:alert(1)")).find("a")]
-    assert all(link.startswith(("#", "https://github.com/")) for link in links)
+    found = pages(hostile(failed, "javascript:alert(1)")).values()
+    links = {element.attributes["href"] for each in found for element in each.find("a")}
+    assert {link for link in links if not re.match(r"#|https://github\.com/|[a-z]+\.html(#|$)", link)} == set()
 
 
 def test_template_language_in_values_is_text(failed: MakeResult) -> None:
-    assert b"{{7*7}}" in html.page([hostile(failed, "{{7*7}}")], "cases")
+    assert b"{{7*7}}" in documents(hostile(failed, "{{7*7}}"))["clauses.html"]
 
 
 def test_controls_and_bidi_are_escaped(failed: MakeResult) -> None:
-    shown = html.page([hostile(failed, HOSTILE)], "cases").decode()
+    shown = b"".join(documents(hostile(failed, HOSTILE)).values()).decode()
     assert not {"\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\u2028", "\r", "\x85"} & set(shown)
 
 
@@ -338,21 +281,21 @@ def test_an_escape_can_be_read(result: MakeResult) -> None:
 
 
 def test_long_text_is_cut_with_its_length(failed: MakeResult) -> None:
-    shown = html.page([hostile(failed, "x" * (1 << 20))], "cases")
-    assert len(shown) < 200_000
+    shown = b"".join(documents(hostile(failed, "x" * (1 << 20))).values())
+    assert len(shown) < 500_000
     assert b"(1,048,576 characters)" in shown
 
 
 def test_long_values_show_where_they_differ(failed: MakeResult) -> None:
     ends = ("x" * 5000, "z" * 5000)
-    shown = page(failed(expected="a".join(ends), got="b".join(ends)))
+    shown = clauses(failed(expected="a".join(ends), got="b".join(ends)))
     expected, got = (element.text for element in shown.within("ORD-5.1", "dd"))
     assert ("xaz" in expected, "xbz" in got) == (True, True)
 
 
 def test_a_hostile_file_name_is_quoted_for_the_shell(result: MakeResult, finding: MakeFinding) -> None:
     named = msgspec.structs.replace(finding(), file="$(rm -rf ~);'")
-    shown = page(result({"ORD-5": ClauseResult(verdict="fail", findings=[named])}))
+    shown = clauses(result({"ORD-5": ClauseResult(verdict="fail", findings=[named])}))
     (command,) = shown.find("code", id="ORD-5.1.replay")
     assert command.text == """memassay replay 'cases/$(rm -rf ~);'"'"''"""
 
@@ -360,14 +303,14 @@ def test_a_hostile_file_name_is_quoted_for_the_shell(result: MakeResult, finding
 @pytest.mark.parametrize("form", [{"$repeat": 5}, {"$at": None}, {"$nest": []}, {"$dict": 3}, {"$chars": ["x"]}])
 def test_a_form_that_cannot_be_read_is_shown_all_the_same(failed: MakeResult, form: Any) -> None:
     program = Program(operations=(CreateThread(resource_id=form),))
-    assert page(failed(expected=form, got=1, program=program, index=0)).within("ORD-5.1", "dd")
+    assert clauses(failed(expected=form, got=1, program=program, index=0)).within("ORD-5.1", "dd")
 
 
 def test_deep_values_are_shown_all_the_same(failed: MakeResult) -> None:
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]
-    values = [element.text for element in page(failed(expected=deep, got=1)).within("ORD-5.1", "dd")]
+    values = [element.text for element in clauses(failed(expected=deep, got=1)).within("ORD-5.1", "dd")]
     assert values == ["a value nested too deeply to be shown", "1"]
 
 
@@ -402,110 +345,6 @@ PAIRS = [
 def test_text_has_the_contrast_of_wcag_aa(pair: tuple[str, str], dark: bool) -> None:
     palette = palettes()[dark]
     assert contrast(palette[pair[0]], palette[pair[1]]) >= 4.5
-
-
-# The command
-
-
-@pytest.fixture
-def file(failed: MakeResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A result file in the current directory."""
-    monkeypatch.chdir(tmp_path)
-    path = Path("r.json")
-    path.write_bytes(artefact.encode(failed()))
-    return path
-
-
-def report(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["report", *arguments])
-
-
-def test_the_command_exits_0_whatever_the_verdicts(file: Path) -> None:
-    assert report("r.json", "-o", "out").exit_code == 0
-
-
-def test_the_command_writes_page_and_summary(file: Path) -> None:
-    report("r.json", "-o", "deep/out")
-    assert sorted(path.name for path in Path("deep/out").iterdir()) == ["index.html", "summary.md"]
-
-
-def test_the_command_says_what_it_wrote(file: Path) -> None:
-    assert report("r.json", "-o", "out").stdout == "wrote out/index.html\nwrote out/summary.md\n"
-
-
-def test_the_command_takes_several_results(file: Path) -> None:
-    report("r.json", "r.json", "-o", "out")
-    assert b"store (run 2)" in Path("out/index.html").read_bytes()
-
-
-def test_the_command_overwrites_a_report(file: Path) -> None:
-    codes = [report("r.json", "-o", "out").exit_code for _ in range(2)]
-    assert codes == [0, 0]
-
-
-MISTAKES: dict[str, tuple[bytes, str]] = {
-    "another version": (b'{"version": 2}', "version 2, which a newer memassay wrote; this one (0.1.0) reads version 1"),
-    "no version": (b"{}", "no version"),
-    "a version that is none": (b'{"version": "1"}', "no result"),
-    "something else": (b'{"version": 1}', "no result"),
-    "a list": (b"[]", "no result"),
-    "no JSON": (b"hello", "no result"),
-    "no text": (b"\xff\xfe", "no result"),
-    "nothing": (b"", "no result"),
-    "nested too deeply": (b'{"version": 1, "x": ' + b"[" * 100_000, "no result"),
-}
-
-
-@pytest.fixture
-def refused(file: Path, name: str) -> Any:
-    """The outcome for a good file and a bad one."""
-    Path("bad.json").write_bytes(MISTAKES[name][0])
-    return report("r.json", "bad.json", "-o", "out")
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_file_that_is_no_known_result_exits_2(refused: Any) -> None:
-    assert refused.exit_code == 2
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_file_that_is_no_known_result_is_told_in_one_line(refused: Any, name: str) -> None:
-    (line,) = refused.stderr.splitlines()
-    assert line.startswith("memassay: bad.json ")
-    assert MISTAKES[name][1] in line
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_nothing_is_written_when_a_file_is_refused(refused: Any) -> None:
-    assert not Path("out").exists()
-
-
-def test_a_case_file_is_no_result(file: Path, finding: MakeFinding) -> None:
-    Path("case.json").write_bytes(artefact.encode(finding().case))
-    assert report("case.json", "-o", "out").exit_code == 2
-
-
-@pytest.mark.parametrize("path", ["nothing.json", "."])
-def test_a_file_that_cannot_be_read_exits_2(file: Path, path: str) -> None:
-    done = report(path, "-o", "out")
-    assert (done.exit_code, "cannot be read" in done.stderr) == (2, True)
-
-
-@pytest.mark.parametrize("folder", ["r.json", "r.json/out", "taken"])
-def test_a_folder_that_cannot_be_written_exits_2(file: Path, folder: str) -> None:
-    Path("taken/summary.md").mkdir(parents=True)
-    assert report("r.json", "-o", folder).exit_code == 2
-
-
-@pytest.mark.parametrize("name", ["index.html", "summary.md"])
-def test_nothing_is_written_when_one_file_cannot_be(file: Path, name: str) -> None:
-    Path("taken", name).mkdir(parents=True)
-    report("r.json", "-o", "taken")
-    assert [path.name for path in Path("taken").iterdir()] == [name]
-
-
-def test_no_results_exit_2(file: Path) -> None:
-    assert report("-o", "out").exit_code == 2
 
 
 def verdict_of(shown: Page) -> list[str]:

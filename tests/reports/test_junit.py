@@ -17,7 +17,7 @@ HOSTILE = "]]> <&\"' \x00\x01\x1b\ufffe\ud800 \U0001f600 </testcase>"
 
 
 def suite(result: Result) -> ElementTree.Element:
-    found = ElementTree.fromstring(junit.document(result, "cases")).find("testsuite")
+    found = ElementTree.fromstring(junit.document([result], "cases")).find("testsuite")
     assert found is not None
     return found
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from memassay.harness.artefact import ClauseResult, Finding, Result
 from memassay.reports import markdown
+from memassay.reports.given import Given
 from memassay.spec.program import CreateThread, Program
 
 MakeResult = Callable[..., Result]
@@ -20,7 +21,7 @@ GITHUB = 1 << 20
 
 
 def summary(*results: Result) -> str:
-    return markdown.summary(results, "cases").decode()
+    return markdown.summary(Given(results=results)).decode()
 
 
 def rows(text: str) -> list[str]:
