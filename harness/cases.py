@@ -12,7 +12,7 @@ import msgspec
 from ..spec.compare import same
 from ..spec.divergence import Divergence
 from ..spec.forms import FormError
-from ..spec.judge import expect
+from ..spec.judge import right
 from ..spec.program import Program
 from . import artefact, documents, inflight, output
 from .artefact import RERUNS, BackendResult, Case, ClauseResult, Finding, Result, Step
@@ -143,13 +143,16 @@ def in_words(case: Case, replayed: Replay) -> str:
 
 def steps(program: Program, execution: Execution, engine: Engine) -> tuple[Step, ...]:
     """The store's outcomes beside the model's, as plain values."""
-    expected = expect(program, engine.capabilities)
+    expected = right(execution.program, execution.transcript, engine.capabilities)
+    blamed = {divergence.index for divergence in execution.divergences}
     return tuple(
         Step(
             operation=str(operation),
-            expected=plain(right),
+            expected=plain(wanted),
             got=engine.redactor.value(plain(got)),
-            alike=same(right, got),
+            alike=same(wanted, got) and not (program.undetermined and index in blamed),
         )
-        for operation, right, got in zip(program.operations, expected, execution.transcript, strict=False)
+        for index, (operation, wanted, got) in enumerate(
+            zip(program.operations, expected, execution.transcript, strict=False)
+        )
     )

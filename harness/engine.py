@@ -19,7 +19,7 @@ from ..spec.types import MemoryConfig
 from .exits import UsageProblem
 from .plain import bounded
 from .redact import Redactor
-from .remote import SecondProcess
+from .remote import SecondProcess, Victims
 from .timing import TimeOut, time_limit
 
 T = TypeVar("T")
@@ -48,7 +48,10 @@ class NotEmpty(Exception):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """A backend with a running engine behind it. `second` opens second clients in another process, if it can."""
+    """A backend with a running engine behind it.
+
+    second: opens second clients in another process, if it can. victims: opens clients whose processes are killed.
+    """
 
     backend: Backend
     endpoint: Endpoint
@@ -56,6 +59,7 @@ class Engine(msgspec.Struct, frozen=True):
     capabilities: Capabilities
     redactor: Redactor
     second: SecondProcess | None = None
+    victims: Victims | None = None
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -147,8 +151,13 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
             version = bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url))))
             capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
             second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
-            if second is not None:
+            victims = None if second is None else Victims(name)
+            if second is not None and victims is not None:
                 stack.callback(second.close)
+                stack.callback(victims.close)
+            elif capabilities.other_processes:
+                # Nobody else can open it: what takes another process cannot be asked.
+                capabilities = msgspec.structs.replace(capabilities, other_processes=False)
             detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
@@ -159,6 +168,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 capabilities=capabilities,
                 redactor=redactor,
                 second=second,
+                victims=victims,
             )
         except EngineUnavailable as error:
             told = bounded(redactor.text(error.message))

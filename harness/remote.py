@@ -179,6 +179,46 @@ class SecondProcess:
         return _Proxy(self._child, self._child.join(), opening, runtime)
 
 
+class Victims:
+    """Processes that are killed in a call, one for each: the next is started while the last still serves."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._spare: _Child | None = None
+
+    def open(
+        self, target: Literal["memory", "index"], url: str, namespace: str, runtime: Runtime, config: MemoryConfig
+    ) -> RemoteVictim:
+        """A client in a process of its own. Raises SecondProcessDied, and what the backend raises."""
+        child = _Child(self._backend) if self._spare is None or self._spare.ended else self._spare
+        self._spare = _Child(self._backend)
+        kind = "open_memory" if target == "memory" else "open_index"
+        opening = _opening(kind, url, namespace, runtime, config if target == "memory" else None)
+        try:
+            return RemoteVictim(child, _Proxy(child, child.join(), opening, runtime))
+        except BaseException:
+            child.end(at_once=True)
+            raise
+
+    def close(self) -> None:
+        """End the process that waits for its turn."""
+        if self._spare is not None:
+            self._spare.end(at_once=True)
+            self._spare = None
+
+
+class RemoteVictim:
+    """A client whose process can be killed; implements interpreter.Victim."""
+
+    def __init__(self, child: _Child, client: _Proxy) -> None:
+        self._child = child
+        self.client = cast(Any, client)
+
+    def kill(self) -> None:
+        """SIGKILL; what it was asked raises SecondProcessDied."""
+        self._child.end(at_once=True)
+
+
 def _opening(
     kind: Literal["open_memory", "open_index"], url: str, namespace: str, runtime: Runtime, config: MemoryConfig | None
 ) -> _Open:
