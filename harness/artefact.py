@@ -21,6 +21,9 @@ FAILING: frozenset[Verdict] = frozenset({"fail", "flaky", "error"})
 RERUNS = 3
 """How often a counterexample is run again; one that shows up less often is flaky."""
 
+ROUNDS = 20
+"""How often a case with a race or a kill is replayed, at most: until it shows again."""
+
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a counterexample came from."""
@@ -40,6 +43,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expected, got: what the clause demands there and what the store did, as plain values.
     reproduced: in how many of 3 reruns it showed up; None when it was not rerun.
     minimal: no smaller program was found before the shrinker's limits were reached.
+    transcript: of a program with a race or a kill all that the store did (histories.py): a rerun need not repeat it,
+        but it can be judged again.
     """
 
     version: Literal[1] = 1
@@ -52,6 +57,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     found: Found
     reproduced: int | None
     minimal: bool
+    transcript: list[Any] | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -112,6 +118,9 @@ class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     capabilities: Capabilities | None = None
     programs: int = 0
+    races: int = 0
+    overlapping: int = 0
+    """How many programs with a race ran, and in how many calls really were under way at the same time."""
     hostile: int = 0
     """How many of the operations that ran carried hostile ids, keys, names or values."""
     skipped: int = 0

@@ -33,7 +33,9 @@ def histories(program: ops.Program, capabilities: Capabilities) -> Iterator[str]
 
 def _observed(operations: Sequence[ops.AnyOperation], index: int, clients: int = 2) -> bool:
     """Whether that many clients observe what an operation came to, before anything else is written."""
-    after = itertools.takewhile(lambda operation: operation.role in ("observe", "read", "control"), operations[index + 1 :])
+    after = itertools.takewhile(
+        lambda operation: operation.role in ("observe", "read", "control"), operations[index + 1 :]
+    )
     seen = {operation.client for operation in after if isinstance(operation, ops.Observe)}
     return len(seen) >= clients and any(isinstance(operation, ops.Observe) for operation in operations[:index])
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from threading import Barrier, Thread as Worker
+from threading import Barrier
+from threading import Thread as Worker
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -20,7 +21,6 @@ from .errors import InvalidRequest, StoreError
 from .forms import resolve
 from .operation import Operation, Target
 from .program import (
-    AnyOperation,
     CloneThread,
     CreateThread,
     IndexOperation,
@@ -417,7 +417,7 @@ class Interpreter:
                 self._name_by(call, branch)
                 arguments = call.arguments()
                 began = next(ticks)
-                outcome = self._attempt(lambda: call.call(self._client(call, branch), arguments))
+                outcome = self._attempt(call.call, self._client(call, branch), arguments)
                 done[branch].append(Call(branch, number, began, next(ticks), outcome))
                 spoil(arguments)
 

@@ -51,7 +51,7 @@ MOST_PARTS = 6
 
 
 class TooManyOrders(Exception):
-    """A race has too many orders to try them all: it is for the scenario, or who wrote the program, to make it smaller."""
+    """A race has too many orders to try them all: its program has to be made smaller."""
 
 
 class Ways(msgspec.Struct, frozen=True):
@@ -180,7 +180,9 @@ def _aspect(right: Outcome, got: Outcome) -> str:
         return "lost"
     if any(there[name] - wanted.get(name, set()) for name in there) or _count(shown) > _count(expected):
         return "orphan"
-    if any([*map(_id, rows.messages)] != [*map(_id, shown.rows[name].messages)] for name, rows in expected.rows.items()):
+    if any(
+        [*map(_id, rows.messages)] != [*map(_id, shown.rows[name].messages)] for name, rows in expected.rows.items()
+    ):
         return "order"
     return "merge"
 
@@ -291,7 +293,9 @@ class _Search:
                 rest = _Rest(operation, got.value, self._shown(index))
                 return self._raced(index, rest, (0,) * len(operation.branches), world, (*answers, got))
             case ops.Kill() if got == Returned(Lost(operation.point)):
-                return any(self._from(index + 1, after, (*answers, got)) for after in self._died(index, operation, world))
+                return any(
+                    self._from(index + 1, after, (*answers, got)) for after in self._died(index, operation, world)
+                )
             case ops.Kill():
                 return self._next(index, operation.operation, world, answers)
             case _:
@@ -371,9 +375,9 @@ class _Search:
 
     def _selected(self, operation: ops.Operation, got: Outcome) -> ops.Operation:
         """A clone of what the store cloned, where rows may have come and gone meanwhile."""
-        if self._lenient and isinstance(operation, ops.CloneThread) and isinstance(got, Returned):
-            if isinstance(got.value, CloneResult):
-                return msgspec.structs.replace(operation, message_ids=[*got.value.id_map])
+        value = got.value if isinstance(got, Returned) else None
+        if self._lenient and isinstance(operation, ops.CloneThread) and isinstance(value, CloneResult):
+            return msgspec.structs.replace(operation, message_ids=[*value.id_map])
         return operation
 
     def _died(self, index: int, operation: ops.Kill, world: _World) -> Iterator[_World]:
@@ -409,7 +413,9 @@ class _Rest:
         for call in history.calls:
             self._by_branch[call.branch].append(call)
         self._place = {
-            (call.branch, call.number): place for call in history.calls if (place := self._saved(call, shown)) is not None
+            (call.branch, call.number): place
+            for call in history.calls
+            if (place := self._saved(call, shown)) is not None
         }
 
     def _saved(self, call: Call, shown: Mapping[str, int]) -> int | None:
@@ -446,9 +452,9 @@ class _Rest:
     def beside(self, call: Call) -> Iterator[Call]:
         """The writes that ran while a call did."""
         for other in self._calls:
-            if other.branch != call.branch and other.began < call.ended and call.began < other.ended:
-                if self.operation(other).role == "write":
-                    yield other
+            together = other.branch != call.branch and other.began < call.ended and call.began < other.ended
+            if together and self.operation(other).role == "write":
+                yield other
 
     def names(self, call: Call) -> frozenset[str]:
         """The messages, threads and vectors that a write names."""

@@ -67,8 +67,9 @@ CLAUSES = (
         title="survives a kill",
         statement=(
             "What was acknowledged survives kill -9, of a client's process in the middle of a call and of the engine's "
-            "own. A call that had not returned happened or not: where batches are transactions, as a whole; where they are "
-            "compensated, a part of it may be there. The clients that are left go on. `memassay fault` puts engines to it."
+            "own. A call that had not returned happened or not: where batches are transactions, as a whole; where they "
+            "are compensated, a part of it may be there. The clients that are left go on. `memassay fault` puts "
+            "engines to it."
         ),
         source="decision",
         requires="other_processes",

@@ -71,10 +71,10 @@ CLAUSES = (
         statement=(
             "Whatever calls of several clients meet: what came of each, and what is there afterwards, is what "
             "comes of them in some order, one after another, in which a call that had returned stands before one that "
-            "began later. So savers lose nothing, the order read is one total order, the same at every read, merges are "
-            "kept, of several creates of one id exactly one succeeds, and a thread that is deleted while others save into it "
-            "leaves nothing: taking its id again shows it empty. Where batches are declared compensated, a read may see a "
-            "part of a write that runs at the same time."
+            "began later. So savers lose nothing, the order read is one total order, the same at every read, merges "
+            "are kept, of several creates of one id exactly one succeeds, and a thread that is deleted while others "
+            "save into it leaves nothing: taking its id again shows it empty. Where batches are declared compensated, "
+            "a read may see a part of a write that runs at the same time."
         ),
         source="decision",
         level="smoke",

@@ -7,6 +7,7 @@ with them alone shows there, and is not blamed on their meeting.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 
 from .. import program as ops
@@ -16,12 +17,32 @@ from .pools import chance, distinct, pick
 
 Branches = list[list[ops.Raced]]
 Operations = list[ops.AnyOperation]
-Kind = Callable[[Random, str, str], Branches]
-"""Makes the branches of a race, given the name of its thread (or index) and what its messages' ids begin with."""
-
 ASC: Form = {"direction": "ASC"}
-OLD = ("z", "a", "m")
-"""Messages that are there before; their order is not that of the alphabet."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a race is held: the thread or index, what begins the ids of its rows, and those that are there before.
+
+    The order of these is not that of the alphabet.
+    """
+
+    name: str
+    prefix: str
+    letters: Sequence[str]
+
+    @property
+    def old(self) -> list[str]:
+        """The ids of the rows that are there before."""
+        return [self.prefix + letter for letter in self.letters]
+
+    def new(self, name: str) -> str:
+        """The id of a row that is not."""
+        return f"{self.prefix}n{name}"
+
+
+Kind = Callable[[Random, Place], Branches]
+"""Makes the branches of a race."""
 
 
 def memory(rng: Random) -> ops.Program:
@@ -42,16 +63,17 @@ def indices(rng: Random) -> ops.Program:
 def _raced(
     rng: Random,
     kinds: Sequence[Kind],
-    arranged: Callable[[str, str], Operations],
+    arranged: Callable[[Place], Operations],
     options: dict[str, Form] | None = None,
     embedder: int = 0,
 ) -> ops.Program:
     kind, seed = pick(rng, kinds), rng.getrandbits(32)
-    rehearsed = kind(Random(seed), "u", "u-")
-    steps: Operations = [*arranged("u", "u-"), ops.Tick(ms=1000)]
-    steps += [call for branch in rehearsed for call in branch]
-    steps += [ops.Observe(client=1), ops.Observe(), *arranged("t", ""), ops.Observe(), ops.Tick(ms=1000)]
-    steps += [ops.Race(branches=kind(Random(seed), "t", "")), *_both()]
+    letters = distinct(rng, pools.IDS, 3, 3)
+    before, here = Place("u", "u-", letters), Place("t", "", letters)
+    steps: Operations = [*arranged(before), ops.Tick(ms=1000)]
+    steps += [call for branch in kind(Random(seed), before) for call in branch]
+    steps += [*_both(), *arranged(here), ops.Observe(), ops.Tick(ms=pick(rng, (1, 1000)))]
+    steps += [ops.Race(branches=kind(Random(seed), here)), *_both()]
     if kind in (_deletion, _creates):
         # What a thread that is gone has left comes to light when its id is taken again.
         steps += [ops.CreateThread(id="t", resource_id="r1"), *_both()]
@@ -68,11 +90,11 @@ def _both() -> Operations:
 # Threads and messages
 
 
-def _thread(thread: str, prefix: str) -> Operations:
-    batch: list[Form] = [_message(thread, prefix + name, number) for number, name in enumerate(OLD)]
+def _thread(place: Place) -> Operations:
+    batch: list[Form] = [_message(place.name, name, number) for number, name in enumerate(place.old)]
     return [
-        ops.CreateThread(id=thread, resource_id="r1", metadata={"k": 1}),
-        ops.CreateThread(id=thread + "2", resource_id="r1"),
+        ops.CreateThread(id=place.name, resource_id="r1", metadata={"k": 1}),
+        ops.CreateThread(id=place.name + "2", resource_id="r1"),
         ops.SaveMessages(messages=batch),
     ]
 
@@ -92,92 +114,114 @@ def _reader(thread: str) -> list[ops.Raced]:
     return [listing, ops.GetThread(thread_id=thread), listing]
 
 
-def _savers(rng: Random, thread: str, prefix: str) -> Branches:
+def _savers(rng: Random, place: Place) -> Branches:
     """Each saves messages of its own into one thread, one batch after another."""
+    thread = place.name
     branches: Branches = []
     for branch in range(pick(rng, (2, 3, 3))):
         batches = pick(rng, (1, 2))
         size = pick(rng, (1, 2, 3))
         branches.append(
             [
-                _save(thread, *(f"{prefix}s{branch}{batch}{row}" for row in range(size)), number=5 + 9 * branch + 3 * batch)
+                _save(
+                    thread,
+                    *(place.new(f"{branch}{batch}{row}") for row in range(size)),
+                    number=5 + 9 * branch + 3 * batch,
+                )
                 for batch in range(batches)
             ]
         )
     return _watched(rng, branches, thread)
 
 
-def _of_one(rng: Random, thread: str, prefix: str) -> Branches:
+def _of_one(rng: Random, place: Place) -> Branches:
     """All save one message, which is there or not."""
-    name = prefix + pick(rng, ("z", "new"))
+    thread = place.name
+    name = pick(rng, (*place.old, place.new("0")))
     branches: Branches = [
-        [ops.SaveMessages(messages=[_message(thread, name, 5 + branch, metadata={"by": branch})])] for branch in range(3)
+        [ops.SaveMessages(messages=[_message(thread, name, 5 + branch, metadata={"by": branch})])]
+        for branch in range(3)
     ]
     if chance(rng, 40):
         branches[2] = [ops.SaveMessages(messages=[_message(thread + "2", name, 8, metadata={"by": 2})])]
     return _watched(rng, branches, thread)
 
 
-def _mergers(rng: Random, thread: str, prefix: str) -> Branches:
+def _mergers(rng: Random, place: Place) -> Branches:
     """Each merges into the thread, or into a message, and some into one key."""
+    thread = place.name
     branches: Branches = []
     for branch in range(3):
         changes: dict[str, Form] = {f"k{branch}": branch, "last": branch}
         title: dict[str, Form] = {"title": f"by {branch}"} if chance(rng, 50) else {}
         merge: ops.Raced = ops.UpdateThread(thread_id=thread, metadata=changes, **title)
         if chance(rng, 50):
-            merge = ops.UpdateMessages(updates=[{"id": prefix + "z", "metadata": changes}])
-        branches.append([merge, ops.UpdateMessages(updates=[{"id": prefix + "z", "metadata": {f"m{branch}": branch}}])])
+            merge = ops.UpdateMessages(updates=[{"id": place.old[0], "metadata": changes}])
+        branches.append([merge, ops.UpdateMessages(updates=[{"id": place.old[0], "metadata": {f"m{branch}": branch}}])])
     return branches
 
 
-def _deletion(rng: Random, thread: str, prefix: str) -> Branches:
+def _deletion(rng: Random, place: Place) -> Branches:
     """The thread is deleted, and perhaps made anew, while others save into it."""
+    thread = place.name
     gone: list[ops.Raced] = [ops.DeleteThread(thread_id=thread)]
     if chance(rng, 40):
         gone += [ops.CreateThread(id=thread, resource_id="r1", title="again")]
-    branches: Branches = [gone, [_save(thread, prefix + "n1", prefix + "n2"), _save(thread, prefix + "n3", number=8)]]
-    branches.append([pick(rng, (_save(thread, prefix + "z"), _save(thread, prefix + "n4", number=9)))])
+    branches: Branches = [
+        gone,
+        [_save(thread, place.new("1"), place.new("2")), _save(thread, place.new("3"), number=8)],
+    ]
+    branches.append([pick(rng, (_save(thread, place.old[0]), _save(thread, place.new("4"), number=9)))])
     return _watched(rng, branches, thread)
 
 
-def _clearing(rng: Random, thread: str, prefix: str) -> Branches:
+def _clearing(rng: Random, place: Place) -> Branches:
     """Messages are deleted while others are saved and changed."""
+    thread = place.name
     gone: ops.Raced = ops.ClearMessages(thread_id=thread)
     if chance(rng, 50):
-        gone = ops.DeleteMessages(ids=[prefix + "z", prefix + "m"])
-    change = ops.UpdateMessages(updates=[{"id": prefix + "z", "content": "[1, 0.7, 0] changed"}])
-    branches: Branches = [[gone], [_save(thread, prefix + "n1", prefix + "n2")], [change]]
+        gone = ops.DeleteMessages(ids=[place.old[0], place.old[2]])
+    change = ops.UpdateMessages(updates=[{"id": place.old[0], "content": "[1, 0.7, 0] changed"}])
+    branches: Branches = [[gone], [_save(thread, place.new("1"), place.new("2"))], [change]]
     return _watched(rng, branches, thread)
 
 
-def _clone(rng: Random, thread: str, prefix: str) -> Branches:
+def _clone(rng: Random, place: Place) -> Branches:
     """The thread is cloned while others save into it."""
-    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{prefix}c")
-    branches: Branches = [[copy], [_save(thread, prefix + "n1"), _save(thread, prefix + "n2", prefix + "n3", number=6)]]
+    thread = place.name
+    given: dict[str, Form] = {"title": "copy"} if chance(rng, 50) else {}
+    if chance(rng, 30):
+        given["message_limit"] = pick(rng, (2, 4))
+    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{place.prefix}c", **given)
+    branches: Branches = [
+        [copy],
+        [_save(thread, place.new("1")), _save(thread, place.new("2"), place.new("3"), number=6)],
+    ]
     if chance(rng, 50):
-        branches.append([_save(thread, prefix + "n4", number=9)])
+        branches.append([_save(thread, place.new("4"), number=9)])
     return branches
 
 
-def _creates(rng: Random, thread: str, prefix: str) -> Branches:
+def _creates(rng: Random, place: Place) -> Branches:
     """All create one thread, one of them by cloning."""
+    thread = place.name
     name = f"{thread}-new"
     branches: Branches = [[ops.CreateThread(id=name, resource_id="r1", title=f"by {branch}")] for branch in range(3)]
     if chance(rng, 40):
-        branches.append([ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{prefix}c")])
+        branches.append([ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{place.prefix}c")])
     if chance(rng, 40):
-        branches[0].append(_save(name, prefix + "first"))
+        branches[0].append(_save(name, place.new("0")))
     return branches
 
 
-def _movers(rng: Random, thread: str, prefix: str) -> Branches:
+def _movers(rng: Random, place: Place) -> Branches:
     """Messages go from one thread to another and back, and others with them."""
+    thread = place.name
     there, back = thread + "2", thread
     branches: Branches = [
-        [_save(there, prefix + "z", prefix + "n1")],
-        [_save(there, prefix + "a", number=7), _save(back, prefix + "n2", number=8)],
-        [_save(back, prefix + "n3", prefix + "m", number=9)],
+        [_save(there, place.old[0], place.new("1"))],
+        [_save(there, place.old[1], number=7), _save(back, place.new("2"), number=8)],
+        [_save(back, place.new("3"), place.old[2], number=9)],
     ]
     return branches[: pick(rng, (2, 3))]
 
@@ -197,44 +241,48 @@ EMBEDDED: Sequence[Kind] = (_savers, _of_one, _deletion, _deletion, _clearing, _
 # Vector indices
 
 
-def _index(name: str, prefix: str) -> Operations:
-    rows: list[Form] = [_row(prefix + old, number) for number, old in enumerate(OLD)]
-    return [ops.CreateIndex(index=name, dimension=2), ops.UpsertVectors(index=name, vectors=rows)]
+def _index(place: Place) -> Operations:
+    rows: list[Form] = [_row(name, number) for number, name in enumerate(place.old)]
+    return [ops.CreateIndex(index=place.name, dimension=2), ops.UpsertVectors(index=place.name, vectors=rows)]
 
 
 def _row(name: str, number: int, **metadata: Form) -> Form:
     return {"id": name, "vector": [1, number], "metadata": {"n": number, **metadata}}
 
 
-def _upserts(rng: Random, name: str, prefix: str) -> Branches:
+def _upserts(rng: Random, place: Place) -> Branches:
+    name = place.name
     branches: Branches = []
     for branch in range(3):
-        rows: list[Form] = [_row(f"{prefix}v{branch}{row}", branch * 3 + row) for row in range(pick(rng, (1, 2, 3)))]
+        rows: list[Form] = [_row(place.new(f"{branch}{row}"), branch * 3 + row) for row in range(pick(rng, (1, 2, 3)))]
         branches.append([ops.UpsertVectors(index=name, vectors=rows)])
-    return [*branches, _looks(name, prefix)] if chance(rng, 66) else branches
+    return [*branches, _looks(place)] if chance(rng, 66) else branches
 
 
-def _one_row(rng: Random, name: str, prefix: str) -> Branches:
-    target = prefix + pick(rng, ("z", "new"))
+def _one_row(rng: Random, place: Place) -> Branches:
+    name = place.name
+    target = pick(rng, (*place.old, place.new("0")))
     return [[ops.UpsertVectors(index=name, vectors=[_row(target, 5 + branch)])] for branch in range(3)]
 
 
-def _changes(rng: Random, name: str, prefix: str) -> Branches:
-    target = prefix + "z"
+def _changes(rng: Random, place: Place) -> Branches:
+    name = place.name
+    target = place.old[0]
     branches: Branches = [
         [ops.UpdateVector(index=name, id=target, vector=[1, 7])],
         [ops.UpdateVector(index=name, id=target, metadata={"n": 70})],
         [ops.UpdateVector(index=name, id=target, vector=[1, 8], metadata={"n": 80})],
     ]
-    return [*distinct(rng, branches, 2, 3), _looks(name, prefix)]
+    return [*distinct(rng, branches, 2, 3), _looks(place)]
 
 
-def _removals(rng: Random, name: str, prefix: str) -> Branches:
+def _removals(rng: Random, place: Place) -> Branches:
+    name = place.name
     gone: list[ops.Raced] = [
         pick(
             rng,
             (
-                ops.DeleteVectors(index=name, ids=[prefix + "z", prefix + "n1"]),
+                ops.DeleteVectors(index=name, ids=[place.old[0], place.new("1")]),
                 ops.DeleteVectors(index=name, filter={"n": {"$lt": 2}}),
                 ops.DropIndex(index=name),
             ),
@@ -242,21 +290,26 @@ def _removals(rng: Random, name: str, prefix: str) -> Branches:
     ]
     if isinstance(gone[0], ops.DropIndex) and chance(rng, 50):
         gone.append(ops.CreateIndex(index=name, dimension=2))
-    rows: list[Form] = [_row(prefix + "n1", 5), _row(prefix + "n2", 6)]
-    change = ops.UpdateVector(index=name, id=prefix + "z", metadata={"n": 7})
+    rows: list[Form] = [_row(place.new("1"), 5), _row(place.new("2"), 6)]
+    change = ops.UpdateVector(index=name, id=place.old[0], metadata={"n": 7})
     return [gone, [ops.UpsertVectors(index=name, vectors=rows)], [change]]
 
 
-def _new_index(rng: Random, name: str, prefix: str) -> Branches:
+def _new_index(rng: Random, place: Place) -> Branches:
+    name = place.name
     new = f"{name}-new"
     branches: Branches = [[ops.CreateIndex(index=new, dimension=pick(rng, (2, 3)))] for _ in range(3)]
-    branches[0] = [ops.CreateIndex(index=new, dimension=2), ops.UpsertVectors(index=new, vectors=[_row(prefix + "n", 5)])]
+    branches[0] = [
+        ops.CreateIndex(index=new, dimension=2),
+        ops.UpsertVectors(index=new, vectors=[_row(place.new("0"), 5)]),
+    ]
     return branches
 
 
-def _looks(name: str, prefix: str) -> list[ops.Raced]:
+def _looks(place: Place) -> list[ops.Raced]:
+    name = place.name
     return [
-        ops.GetVectors(index=name, ids=[prefix + "z", prefix + "a", prefix + "v00", prefix + "v10"]),
+        ops.GetVectors(index=name, ids=[place.old[0], place.old[1], place.new("00"), place.new("10")]),
         ops.QueryVectors(index=name, vector=[1, 0], top_k=3, exact=True),
     ]
 
@@ -269,28 +322,31 @@ INDICES: Sequence[Kind] = (_upserts, _one_row, _one_row, _changes, _removals, _r
 
 def kills(rng: Random) -> ops.Program:
     """DUR-1a: a process dies in a call, and what it and others had been told is there."""
+    place = Place("t", "", distinct(rng, pools.IDS, 3, 3))
+    one, two, three = place.old
     if chance(rng, 25):
-        rows: list[Form] = [_row("z", 7), _row("n1", 5), _row("n2", 6)]
+        rows: list[Form] = [_row(one, 7), _row(place.new("1"), 5), _row(place.new("2"), 6)]
         dying: ops.Raced = pick(
-            rng, (ops.UpsertVectors(index="t", vectors=rows), ops.DeleteVectors(index="t", ids=["z", "a"]))
+            rng, (ops.UpsertVectors(index="t", vectors=rows), ops.DeleteVectors(index="t", ids=[one, two]))
         )
-        steps = [*_index("t", ""), ops.Observe()]
+        steps = [*_index(place), ops.Observe()]
     else:
+        new = place.new("1")
         dying = pick(
             rng,
             (
-                ops.SaveMessages(messages=[_message("t", name, 5 + i) for i, name in enumerate(("n1", "z", "n2"))]),
-                ops.SaveMessages(messages=[_message("t2", name, 5 + i) for i, name in enumerate(("n1", "a"))]),
-                ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in ("z", "m")]),
-                ops.DeleteMessages(ids=["z", "m"]),
+                _save("t", new, one, place.new("2")),
+                _save("t2", new, two),
+                ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in (one, three)]),
+                ops.DeleteMessages(ids=[one, three]),
                 ops.ClearMessages(thread_id="t"),
                 ops.DeleteThread(thread_id="t"),
                 ops.CloneThread(source_thread_id="t", new_thread_id="t-copy", label="c"),
                 ops.UpdateThread(thread_id="t", metadata={"k": 2}),
             ),
         )
-        acknowledged = _save("t", "s1", "s2")
-        steps = [*_thread("t", ""), ops.Observe(), ops.Tick(ms=1000), acknowledged]
+        acknowledged = _save("t", place.new("8"), place.new("9"))
+        steps = [*_thread(place), ops.Observe(), ops.Tick(ms=1000), acknowledged]
     steps += [ops.Kill(operation=dying, point=pick(rng, ("before commit", "after commit"))), ops.Observe()]
     if chance(rng, 50):
         steps += [ops.Reopen(), ops.Observe()]

@@ -214,7 +214,7 @@ class _TheSlowerEmbeddingWins(Adapter):
 
     def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         with self._lock:
-            first = {message_id: row for message_id, row in self.state.by_id.items()}
+            first = dict(self.state.by_id)
         _hesitate()
         with self._lock:
             overtaken = {
