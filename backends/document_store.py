@@ -25,6 +25,7 @@ from ..spec.errors import (
     ConfigurationError,
     ThreadNotFound,
     Unsupported,
+    answered,
 )
 from ..spec.protocols import Embedder, Runtime
 from ..spec.requests import (
@@ -505,7 +506,8 @@ class DocumentMemory:
         with self._lock:
             if self._closed:
                 raise ConfigurationError("this client is closed", hint="open the namespace again")
-            yield
+            with answered(self._documents.lost):
+                yield
 
     def _whole(self, work: Callable[[dict[str, Done]], T]) -> T:
         """Do work that notes what it has done, which is undone when it fails; again when a thread has gone away."""

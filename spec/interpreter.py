@@ -17,7 +17,7 @@ import msgspec
 
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
-from .errors import InvalidRequest, StoreError
+from .errors import InvalidRequest, StoreError, Unavailable
 from .forms import resolve
 from .operation import Operation, Target
 from .program import (
@@ -276,6 +276,9 @@ class Interpreter:
             kept = keep(value)
             spoil(value)
             return Returned(kept)
+        except Unavailable as error:
+            # No outcome of a call: what the call comes to is not known.
+            return Crashed(error.code, error.message, self._during)
         except StoreError as error:
             return Refused(error.code, error.message, error.clause, error.also, self._during)
         except (KeyboardInterrupt, GeneratorExit):
