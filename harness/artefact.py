@@ -272,6 +272,58 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     mutants: list[MutantResult]
 
 
+class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one kind of fault did to a backend.
+
+    applies: whether it can be tried there; reason: why not, or what ended it. broken: the engine did not come back.
+    what: what was done, in words. rounds: storms that ran. acknowledged: writes that were, in all of them.
+    doubtful: calls that were broken off.
+    lost, half, errors, recovery, other: writers that found acknowledged writes missing; a batch half there; an error
+        that the specification does not name; no way back; or anything else that is wrong.
+    findings: of each of these its case; `programs` is the number of the round.
+    """
+
+    kind: str
+    what: str = ""
+    applies: bool = True
+    reason: str = ""
+    broken: bool = False
+    rounds: int = 0
+    acknowledged: int = 0
+    doubtful: int = 0
+    lost: int = 0
+    half: int = 0
+    errors: int = 0
+    recovery: int = 0
+    other: int = 0
+    seconds: float = 0.0
+    findings: list[Finding] = []
+
+
+class BackendFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """One backend's part of a FaultResult."""
+
+    name: str
+    engine: str
+    method: str
+    detail: str
+    atomicity: str
+    rows: list[FaultRow]
+
+
+class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of `memassay fault`. Round n of a kind is the same storm whenever the seed is."""
+
+    version: Literal[1] = 1
+    memassay: str
+    seed: int
+    interrupted: bool
+    backends: list[BackendFaults]
+    started: str
+    seconds: float
+    platform: str
+
+
 class VerdictChange(msgspec.Struct, frozen=True, kw_only=True):
     """A clause with another verdict than before. loss: it passed and does not, or did not fail and does."""
 
@@ -322,12 +374,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     backends: list[BackendDifference]
 
 
-Artefact = Case | Result | KillMatrix | Difference
+Artefact = Case | Result | KillMatrix | Difference | FaultResult
 KINDS: dict[str, type[Artefact]] = {
     "case": Case,
     "result": Result,
     "mutants": KillMatrix,
     "difference": Difference,
+    "fault": FaultResult,
 }
 """By the name under which `memassay schema` knows them."""
 

@@ -29,6 +29,7 @@ from . import (
     cases,
     cleaning,
     command_diff,
+    command_fault,
     command_fetch,
     command_known,
     command_mutants,
@@ -501,5 +502,5 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch):
+for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch, command_fault):
     _command.register(app)

@@ -172,6 +172,11 @@ class SecondProcess:
             self._child.end()
             self._child = None
 
+    def kill(self) -> None:
+        """SIGKILL; the calls that its clients make raise SecondProcessDied."""
+        if self._child is not None:
+            self._child.end(at_once=True)
+
     def _open(self, opening: _Open, runtime: Runtime) -> _Proxy:
         if self._child is None or self._child.ended:
             self.close()

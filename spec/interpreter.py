@@ -215,6 +215,10 @@ class Interpreter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its clients."""
         self._close()
 
     def run(self, operations: Iterable[Operation]) -> Transcript:

@@ -384,6 +384,9 @@ class _Search:
         """What a call may have left that died."""
         call = operation.operation
         done, _ = self._step(index, call, world, Returned(None))
+        if call.role != "write":
+            yield world
+            return
         if not self._lenient:
             yield world
             yield done
