@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ..backends.provision import EngineUnavailable, Provisioner
+from ..backends.provision import EngineUnavailable, Provisioner, settings
 from ..backends.provision.fragile import Breakable, Fragile
-from ..backends.provision.settings import current
 from ..spec.capabilities import Capabilities
 from ..spec.clauses import find
 from ..spec.protocols import Backend
@@ -225,7 +224,7 @@ def _site(target: Target, plan: Plan, kind: Kind) -> Generator[Site]:
             if reason := faults.disk_missing():
                 raise Impossible(reason)
             folder = stack.enter_context(faults.small_disk())
-            stack.enter_context(current.use(msgspec.structs.replace(current.current(), folder=folder)))
+            stack.enter_context(settings.use(msgspec.structs.replace(settings.current(), folder=folder)))
         fragile = getattr(way, "fragile", None)
         if fragile is not None:
             yield _on_server(stack, backend, stack.enter_context(cast(Breakable, way).fragile()), kind, folder)

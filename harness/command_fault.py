@@ -25,7 +25,7 @@ from .arguments import (
     targets_of,
     user_errors,
 )
-from .artefact import BackendFaults, FaultResult, FaultRow
+from .artefact import BackendFaults, FaultResult, FaultRow, Finding
 from .breaking import Plan, breaking
 from .engine import AUTO
 from .exits import Exit, UsageProblem
@@ -132,9 +132,9 @@ def _kept(result: FaultResult, folder: Path) -> FaultResult:
     """Write a case file for each finding; the same result with the files' names."""
 
     def row(backend: str, found: FaultRow) -> FaultRow:
-        kept = []
-        for finding in found.findings:
-            name = f"{cases.slug(str(finding.case.signature))}-{found.kind}-{finding.programs}.json"
+        kept: list[Finding] = []
+        for number, finding in enumerate(found.findings):
+            name = f"{cases.slug(str(finding.case.signature))}-{found.kind}-{finding.programs}-{number}.json"
             file = Path(cases.slug(backend)) / name
             output.write(folder / file, artefact.encode(finding.case))
             kept.append(msgspec.structs.replace(finding, file=(folder / file).as_posix()))

@@ -237,6 +237,8 @@ class _Child:
     def __init__(self, backend: str) -> None:
         self.ended = False
         """Whether it was ended, or ended by itself."""
+        self._ending = threading.Lock()
+        self._said = ""
         self._stderr = TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import main; main()"],
@@ -273,11 +275,13 @@ class _Child:
     def ask(self, client: int, message: Any, runtime: Runtime) -> Any:
         """Make a call and wait for its result. Whatever breaks the waiting off, a time limit say, ends the process."""
         waiting = self._waiting[client]
+        if self.ended:
+            raise SecondProcessDied(f"the second client's process has ended: {self._last_words()}")
         try:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):  # It is gone, and its pipe closed: the queue tells.
                 self._pipe.send(client, message)
             while isinstance(said := waiting.get(), _Ask):
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     self._pipe.send(client, _served(said, runtime))
         except BaseException:
             self.end(at_once=True)
@@ -287,7 +291,7 @@ class _Child:
         return _result(said)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End it; by itself, if it can, unless at once."""
+        """End it; by itself, if it can, unless at once. A second time does nothing more."""
         self.ended = True
         if at_once:
             self._process.kill()
@@ -314,11 +318,15 @@ class _Child:
             queue.put(None)
 
     def _last_words(self) -> str:
-        self.end(at_once=True)
-        self._stderr.seek(0)
-        text = self._stderr.read().decode(errors="replace").strip()
-        self._stderr.close()
-        return f"exit code {self._process.returncode}; {text[-TAIL:] or 'nothing on stderr'}"
+        """How it ended; several clients may ask at once."""
+        with self._ending:
+            if not self._said:
+                self.end(at_once=True)
+                self._stderr.seek(0)
+                text = self._stderr.read().decode(errors="replace").strip()
+                self._stderr.close()
+                self._said = f"exit code {self._process.returncode}; {text[-TAIL:] or 'nothing on stderr'}"
+            return self._said
 
 
 def _served(ask: _Ask, runtime: Runtime) -> _Answer:

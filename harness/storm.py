@@ -7,6 +7,7 @@ the call in doubt happened or not. So a round that fails leaves a case, which ho
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -154,14 +155,16 @@ class Storm:
             Interpreter(ledger.program, place) for ledger, place in zip(self.ledgers, self._bystanders, strict=True)
         ]
         try:
-            if self._places is not self._bystanders:
-                for interpreter, ledger in zip(watching, self.ledgers, strict=True):
-                    interpreter.step(ledger.look)
+            everybody = interpreters if self._places is self._bystanders else [*interpreters, *watching]
+            for interpreter, look in zip(
+                everybody, itertools.cycle(ledger.look for ledger in self.ledgers), strict=False
+            ):
+                interpreter.step(look)  # Opens its client: what the storm is about is calls.
             hung = self._let_loose(interpreters, fault)
             fault.mend()
             if hung:
                 return self._round([*map(self._hung, hung)])
-            alive = interpreters if self._places is self._bystanders else watching
+            alive = everybody[-len(self.ledgers) :]
             return self._round([found for i in range(len(self.ledgers)) for found in self._judged(i, alive[i])])
         finally:
             for interpreter in (*interpreters, *watching):
@@ -234,7 +237,8 @@ class Storm:
 
 def _pass_over(interpreter: Interpreter, ledger: Ledger) -> None:
     """Have it know of all that the writer named."""
-    for operation in ledger.program.operations[: len(ledger.outcomes) + 1]:
+    program, _ = ledger.history(Returned(None))
+    for operation in program.operations:
         interpreter.pass_over(operation)
 
 

@@ -10,7 +10,9 @@ from rich.text import Text
 
 from ..harness.artefact import BackendFaults, FaultResult, FaultRow
 
-COLUMNS = ("backend", "fault", "rounds", "acknowledged", "in doubt", "lost", "half", "untyped", "not back", "other")
+COLUMNS = ("backend", "fault", "rounds", "acked", "doubt", "lost", "half", "untyped", "stuck", "other")
+"""Acked: calls that were acknowledged; doubt: broken off; untyped: errors that are none of the specification's; stuck:
+clients that did not recover."""
 
 
 def cells(backend: BackendFaults, row: FaultRow) -> tuple[str, ...]:
