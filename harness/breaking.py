@@ -6,7 +6,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
 from random import Random
 from typing import Any, NamedTuple, cast
@@ -147,10 +147,11 @@ class _Breaking:
                     self._tell(self._target.name, kind, done, len(numbers), len(self._rows[-1].findings))
             finally:
                 for name in names:
-                    site.engine.ask(
-                        f"namespace {name} cannot be dropped",
-                        lambda name=name: site.engine.backend.drop_namespace(site.engine.endpoint.url, name),
-                    )
+                    with suppress(EngineFailed):  # It is stopped next, and all of it removed.
+                        site.engine.ask(
+                            f"namespace {name} cannot be dropped",
+                            lambda name=name: site.engine.backend.drop_namespace(site.engine.endpoint.url, name),
+                        )
 
     def _round(self, site: Site, kind: Kind, number: int, names: Sequence[str]) -> Round:
         backend, url = site.engine.backend, site.engine.endpoint.url

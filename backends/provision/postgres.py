@@ -72,12 +72,15 @@ class EmbeddedPostgres:
                 programs=PROGRAMS,
                 listens=lambda: f"{sockets}/.s.PGSQL.{PORT}",
                 reached=lambda host, port: f"postgresql://postgres@{host}:{port}/postgres",
-                start=lambda: _again(uri, root / "data"),
+                start=lambda: _again(uri, root / "data", Path(sockets)),
             )
 
 
-def _again(uri: str, data: Path) -> None:
+def _again(uri: str, data: Path, sockets: Path) -> None:
     """Start a server that was killed."""
+    # What nobody has reaped yet would be taken for a running server.
+    for lock in (data / "postmaster.pid", sockets / f".s.PGSQL.{PORT}.lock"):
+        lock.unlink(missing_ok=True)
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
