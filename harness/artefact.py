@@ -324,6 +324,61 @@ class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
 
 
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What was held at a moment of a soak: bytes of resident memory and file handles, by who holds them."""
+
+    seconds: float
+    memory: dict[str, int]
+    handles: dict[str, int]
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """How one figure went after the warm-up.
+
+    who: "client" (this process), "second client" or "engine". what: "memory" in bytes, or "handles".
+    middle: its median. growth, least: over the time measured, by the median slope and by the lower end of its interval
+        of 95 % (Theil and Sen). allowed: what `least` may come to. grows: whether it is more.
+    """
+
+    who: str
+    what: Literal["memory", "handles"]
+    middle: float
+    growth: float
+    least: float
+    allowed: float
+    grows: bool
+
+
+class BackendSoak(msgspec.Struct, frozen=True, kw_only=True):
+    """One backend's part of a SoakResult. reason: why there is no verdict on growth; empty when there is one."""
+
+    name: str
+    engine: str
+    method: str
+    detail: str
+    seconds: float
+    programs: int
+    calls: int
+    error: str = ""
+    reason: str = ""
+    growth: list[Growth] = []
+    samples: list[Sample] = []
+    findings: list[Finding] = []
+
+
+class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of `memassay soak`."""
+
+    version: Literal[1] = 1
+    memassay: str
+    seed: int
+    minutes: float
+    interrupted: bool
+    backends: list[BackendSoak]
+    started: str
+    platform: str
+
+
 class VerdictChange(msgspec.Struct, frozen=True, kw_only=True):
     """A clause with another verdict than before. loss: it passed and does not, or did not fail and does."""
 
@@ -374,13 +429,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     backends: list[BackendDifference]
 
 
-Artefact = Case | Result | KillMatrix | Difference | FaultResult
+Artefact = Case | Result | KillMatrix | Difference | FaultResult | SoakResult
 KINDS: dict[str, type[Artefact]] = {
     "case": Case,
     "result": Result,
     "mutants": KillMatrix,
     "difference": Difference,
     "fault": FaultResult,
+    "soak": SoakResult,
 }
 """By the name under which `memassay schema` knows them."""
 

@@ -34,6 +34,7 @@ from . import (
     command_known,
     command_mutants,
     command_shrink,
+    command_soak,
     corpus,
     counterexample,
     doctor,
@@ -502,5 +503,8 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_mutants, command_known, command_diff, command_shrink, command_fetch, command_fault):
+for _command in (
+    *(command_mutants, command_known, command_diff, command_shrink, command_fetch),
+    *(command_fault, command_soak),
+):
     _command.register(app)

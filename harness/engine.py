@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.provision.fragile import Breakable
 from ..backends.provision.settings import current, variable
 from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
@@ -60,6 +61,8 @@ class Engine(msgspec.Struct, frozen=True):
     redactor: Redactor
     second: SecondProcess | None = None
     victims: Victims | None = None
+    processes: Callable[[], Sequence[Any]] = tuple
+    """Those of an engine that was started here (psutil.Process); none of one that is somewhere else."""
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -140,11 +143,14 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
     redactor = Redactor([url] if url else [])
     with ExitStack() as stack:
         try:
-            endpoint = (
-                Endpoint(url or "", chosen, "no engine needed" if not url else "given by URL")
-                if way is None
-                else stack.enter_context(way.start(url if chosen == "url" else None))
-            )
+            processes: Callable[[], Sequence[Any]] = tuple
+            if way is None:
+                endpoint = Endpoint(url or "", chosen, "no engine needed" if not url else "given by URL")
+            elif chosen != "url" and hasattr(way, "fragile"):
+                started = stack.enter_context(cast(Breakable, way).fragile())
+                endpoint, processes = started.endpoint, started.processes
+            else:
+                endpoint = stack.enter_context(way.start(url if chosen == "url" else None))
             redactor = Redactor([url or "", endpoint.url])
             if endpoint.method == "url" and (listed := lister(backend)) is not None:
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
@@ -169,6 +175,7 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 redactor=redactor,
                 second=second,
                 victims=victims,
+                processes=processes,
             )
         except EngineUnavailable as error:
             told = bounded(redactor.text(error.message))

@@ -172,6 +172,11 @@ class SecondProcess:
             self._child.end()
             self._child = None
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while there is one."""
+        return None if self._child is None or self._child.ended else self._child.pid
+
     def kill(self) -> None:
         """SIGKILL; the calls that its clients make raise SecondProcessDied."""
         if self._child is not None:
@@ -237,7 +242,7 @@ class _Child:
     def __init__(self, backend: str) -> None:
         self.ended = False
         """Whether it was ended, or ended by itself."""
-        self._ending = threading.Lock()
+        self._ending = threading.RLock()
         self._said = ""
         self._stderr = TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         self._process = subprocess.Popen(
@@ -256,13 +261,20 @@ class _Child:
         with contextlib.suppress(OSError):  # If it is dead already, the first client will tell.
             self._pipe.send(0, (list(sys.path), backend))
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def join(self) -> int:
-        """The number of a new client."""
-        self._clients += 1
-        self._waiting[self._clients] = SimpleQueue()
+        """The number of a new client; several may come at once."""
+        with self._ending:
+            self._clients += 1
+            number = self._clients
+        self._waiting[number] = SimpleQueue()
         if self.ended:
-            self._waiting[self._clients].put(None)
-        return self._clients
+            self._waiting[number].put(None)
+        return number
 
     def serves(self, client: int) -> bool:
         """Whether the client is open."""
@@ -386,7 +398,8 @@ class _Served:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
+        message: Any = None
+        while not _closes(message):
             message = self.inbox.get()
             answer = _done(lambda message=message: self._do(message))
             try:
@@ -416,6 +429,11 @@ class _Served:
         """Ask the parent, which waits for this client's answer and nothing else."""
         self._pipe.send(self._number, ask)
         return _result(self.inbox.get())
+
+
+def _closes(message: object) -> bool:
+    """Whether it is a client's last call."""
+    return isinstance(message, _Call) and message.method == "close"
 
 
 class _Embedder:
@@ -448,4 +466,6 @@ def main() -> None:
         if number not in clients:
             clients[number] = _Served(number, pipe, backend)
         clients[number].inbox.put(message)
+        if _closes(message):
+            del clients[number]
     os._exit(0)  # Whatever its threads still do.

@@ -225,6 +225,12 @@ class Interpreter:
         """The outcomes of the operations, in order."""
         return tuple(self.step(operation) for operation in operations)
 
+    def forget(self) -> None:
+        """Forget all names, as if in an empty namespace; clients stay open."""
+        self.threads.clear()
+        self.vectors.clear()
+        self._given.clear()
+
     def standing(self) -> Standing:
         """Where it stands: what calls and observations depend on beside what the namespace holds."""
         vectors = {name: dict(ids) for name, ids in self.vectors.items()}
