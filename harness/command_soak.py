@@ -41,7 +41,7 @@ from .zone import hostile_zone
 
 MOST_MINUTES = 24 * 60
 
-HELP = """Run a mixed load for minutes: every answer is judged, and after a warm-up memory and file handles must not grow.
+HELP = """Run a mixed load for minutes: every answer is judged, memory and file handles must not grow.
 
 \b
 Examples:
