@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
-from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound
+from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, answered
 from ..spec.index_requests import (
     NewIndex,
     VectorChange,
@@ -82,8 +83,7 @@ class DocumentIndex:
     ) -> None:
         """See protocols.VectorIndex."""
         new = parse_create_index(name, dimension, metric, config, self._language.capabilities)
-        with self._lock:
-            self._check_open()
+        with self._session():
             while (old := self._find(name)) is None:
                 made = Known(new, self._names.vectors(name), f"{self._names.vectors(name)}-{uuid.uuid4().hex}")
                 self._runtime.fault("before commit")
@@ -118,16 +118,14 @@ class DocumentIndex:
 
     def list_indexes(self) -> tuple[str, ...]:
         """See protocols.VectorIndex."""
-        with self._lock:
-            self._check_open()
+        with self._session():
             found = ours(self._documents, self._names.all_vectors)
         return tuple(sorted(meta["index"]["name"] for meta in found.values()))
 
     def drop_index(self, name: str) -> None:
         """See protocols.VectorIndex."""
         identifier(name, "name")
-        with self._lock:
-            self._check_open()
+        with self._session():
             found = self._find(name)
             if found is None:
                 raise _not_found(name)
@@ -246,9 +244,13 @@ class DocumentIndex:
 
     # The client, and the index of a name
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ConfigurationError("this client is closed", hint="open the namespace again")
+    @contextmanager
+    def _session(self) -> Generator[None]:
+        with self._lock:
+            if self._closed:
+                raise ConfigurationError("this client is closed", hint="open the namespace again")
+            with answered(self._documents.lost):
+                yield
 
     def _find(self, name: str) -> Known | None:
         """The index of this name, as it is now."""
@@ -270,8 +272,7 @@ class DocumentIndex:
         perhaps made one of the same name, and is tried again with that.
         """
         identifier(name, "name")
-        with self._lock:
-            self._check_open()
+        with self._session():
             known = self._known.get(name) or self._find(name)
             while known is not None:
                 try:

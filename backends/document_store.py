@@ -25,6 +25,7 @@ from ..spec.errors import (
     ConfigurationError,
     OwnershipMismatch,
     ThreadNotFound,
+    answered,
 )
 from ..spec.protocols import Embedder, Runtime
 from ..spec.requests import (
@@ -466,24 +467,30 @@ class DocumentMemory:
             if not left:
                 break
         self._runtime.fault("before commit")
-        self._writes.touch(threads, millis(now), ())
+        # All are needed: of a thread that was cleared meanwhile, the messages are those that the clearing has counted.
+        self._writes.touch(threads, millis(now), threads)
         return len(done)
 
     def clear_messages(self, thread_id: str) -> int:
         """See protocols.Memory."""
         identifier(thread_id, "thread_id")
 
-        def clear(found: Document) -> tuple[Json | None, str | None]:
+        def clear(found: Document) -> tuple[Json | None, tuple[str, int]]:
+            # Counted here: what writers do meanwhile changes the thread's document, and then this is done again. When
+            # it is swept, some of it may have been taken away by those who came too late.
             old = incarnation(found)
             self._documents.refresh(self._names.messages)
-            if not self._documents.count(self._names.messages, {"term": {"incarnation": old}}):
-                return None, None
+            count = self._documents.count(self._names.messages, {"term": {"incarnation": old}})
+            if not count:
+                return None, (old, 0)
             now = max(found.source["updated_at"], millis(self._now()))
-            return found.source | {"incarnation": fresh(), "updated_at": now}, old
+            return found.source | {"incarnation": fresh(), "updated_at": now}, (old, count)
 
         with self._session():
-            gone = self._change_thread(thread_id, clear, "MSG-5a")
-            return 0 if gone is None else self._sweep(gone)
+            gone, count = self._change_thread(thread_id, clear, "MSG-5a")
+            if count:
+                self._sweep(gone)
+            return count
 
     # Recall
 
@@ -560,7 +567,8 @@ class DocumentMemory:
         with self._lock:
             if self._closed:
                 raise ConfigurationError("this client is closed", hint="open the namespace again")
-            yield
+            with answered(self._documents.lost):
+                yield
 
     def _whole(self, work: Callable[[dict[str, Done]], T]) -> T:
         """Do work that notes what it has done, which is undone when it fails; again when a thread has gone away."""

@@ -32,12 +32,13 @@ if (ctx._source.incarnation == params.incarnation) {
 }
 """
 TOUCH = """
-if (ctx._source.incarnation == params.incarnation && ctx._source.updated_at < params.now) {
-  ctx._source.updated_at = params.now
+if (ctx._source.incarnation == params.incarnation) {
+  ctx._source.updated_at = Math.max(ctx._source.updated_at, params.now)
 } else {
   ctx.op = 'none'
 }
 """
+"""Writes the document even where it stays the same: who clears the thread sees by its version that messages changed."""
 
 
 class Gone(Exception):

@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from ..spec.errors import Unavailable
+
 Json = dict[str, Any]
 """A JSON object of the engine's own language: a query, a mapping, a document."""
 
@@ -127,7 +129,7 @@ class Answer(msgspec.Struct, frozen=True):
     total: int
 
 
-class RequestFailed(Exception):
+class RequestFailed(Unavailable):
     """The engine did not do all of a request, and said why inside an answer that is none of the driver's errors."""
 
 
@@ -196,9 +198,23 @@ class Documents(Protocol):
         """Delete all that matches and was written before the call; how many there were."""
         ...
 
+    def lost(self, error: BaseException) -> bool:
+        """Whether an error of the driver's says that the engine did not answer, broke off, or has no room left."""
+        ...
+
     def close(self) -> None:
         """Release the connections."""
         ...
+
+
+BUSY = 429
+SERVER_ERRORS = 500
+NO_ROOM = "cluster_block_exception"
+
+
+def unanswered(status: object, error: str) -> bool:
+    """Whether an answer says that the engine cannot do now what it was asked: it is starting, overrun, or full."""
+    return isinstance(status, int) and (status == BUSY or status >= SERVER_ERRORS or NO_ROOM in error)
 
 
 def digest(identifier: str) -> str:

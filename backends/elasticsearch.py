@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, ClassVar, cast
 
-from elasticsearch import ApiError, BadRequestError, Elasticsearch
+from elasticsearch import ApiError, BadRequestError, Elasticsearch, TransportError
 
 from ..spec.capabilities import Capabilities
-from ..spec.errors import ConfigurationError
+from ..spec.errors import ConfigurationError, answered
 from ..spec.index_requests import parse_semantic_index
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.requests import parse_config
@@ -33,6 +33,7 @@ from .documents import (
     lines,
     outcomes,
     refused,
+    unanswered,
 )
 from .elasticsearch_vectors import VECTOR_CAPABILITIES, ElasticsearchVectors
 from .provision import Provisioners
@@ -77,7 +78,8 @@ class ElasticsearchBackend:
         index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
         documents = ElasticsearchDocuments(connect(url))
         try:
-            enter(documents, where, SETTINGS)
+            with answered(lost):
+                enter(documents, where, SETTINGS)
             semantic = None if index is None else Embeddings(documents, where.messages, index, ElasticsearchVectors())
             return DocumentMemory(documents, where, runtime, options, semantic)
         except BaseException:
@@ -107,6 +109,13 @@ class ElasticsearchBackend:
         where = names(namespace)
         with closing(ElasticsearchDocuments(connect(url))) as documents:
             reset(documents, where)
+
+
+def lost(error: BaseException) -> bool:
+    """See documents.Documents."""
+    if isinstance(error, ApiError):
+        return unanswered(error.status_code, str(error))
+    return isinstance(error, TransportError)
 
 
 def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
@@ -239,6 +248,10 @@ class ElasticsearchDocuments:
             count, again = deleted(body)
             total += count
         return total
+
+    def lost(self, error: BaseException) -> bool:
+        """See documents.Documents."""
+        return lost(error)
 
     def close(self) -> None:
         """See documents.Documents."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..spec.capabilities import Capabilities
-from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, InvalidRequest
+from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, InvalidRequest, answered
 from ..spec.filters import Equals, kind_of
 from ..spec.index_requests import (
     VectorChange,
@@ -557,7 +557,7 @@ class FaissIndex:
     @contextmanager
     def _reading(self) -> Generator[None]:
         """One snapshot for all that a call reads, and one turn with the cache."""
-        with self._turn:
+        with self._turn, answered(lost):
             self._execute("begin")
             try:
                 yield
@@ -567,7 +567,7 @@ class FaissIndex:
     @contextmanager
     def _writing(self) -> Generator[None]:
         """One transaction for all that a call writes: committed at the end, rolled back on any error."""
-        with self._turn:
+        with self._turn, answered(lost):
             self._execute("begin immediate")
             try:
                 yield
@@ -791,6 +791,20 @@ def _patiently(call: Callable[[], object]) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.002)
+
+
+LOST = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_READONLY,
+)
+
+
+def lost(error: BaseException) -> bool:
+    """Whether SQLite says that it cannot read or write the file now."""
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in LOST
 
 
 def _folder(url: str, *, create: bool = False) -> Path | None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, cast
 import libsql  # pyright: ignore[reportMissingTypeStubs]
 import msgspec
 
-from ..spec.errors import ConfigurationError, InvalidRequest
+from ..spec.errors import ConfigurationError, InvalidRequest, answered
 from ..spec.protocols import Runtime
 from .provision.libsql import database_path
 
@@ -87,7 +87,8 @@ class Client:
         try:
             # A write-ahead log lets readers go on while another client writes. `synchronous` stays at libSQL's
             # default, FULL: what a call has committed is on disk when it returns (DUR-1).
-            _patiently(lambda: self.execute("pragma journal_mode = wal").fetchall())
+            with answered(lost):
+                _patiently(lambda: self.execute("pragma journal_mode = wal").fetchall())
             with self.writing():
                 for statement in schema:
                     self.execute(statement)
@@ -106,7 +107,7 @@ class Client:
     @contextmanager
     def reading(self) -> Generator[None]:
         """One snapshot for all that a call reads."""
-        with self._turn:
+        with self._turn, answered(lost):
             self.execute("begin")
             try:
                 # The first read takes the snapshot, and is the one that can find the file locked.
@@ -118,7 +119,7 @@ class Client:
     @contextmanager
     def writing(self) -> Generator[None]:
         """One transaction for all that a call writes: committed at the end, rolled back on any error."""
-        with self._turn, _WRITER:
+        with self._turn, answered(lost), _WRITER:
             _patiently(lambda: self.execute("begin immediate"))
             try:
                 yield
@@ -163,6 +164,14 @@ def _patiently(call: Callable[[], T]) -> T:
             if "database is locked" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.002)
+
+
+LOST = re.compile("disk|locked|unable to open|readonly|out of memory", re.IGNORECASE)
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the engine says that it cannot read or write the file now: all its errors are ValueErrors."""
+    return isinstance(error, ValueError) and LOST.search(str(error)) is not None
 
 
 def path_of(url: str) -> str:

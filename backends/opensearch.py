@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import msgspec
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import RequestError, TransportError
+from opensearchpy.exceptions import ConnectionError, RequestError, TransportError
 
 from ..spec.capabilities import Capabilities
-from ..spec.errors import ConfigurationError, Unsupported
+from ..spec.errors import ConfigurationError, Unsupported, answered
 from ..spec.index_requests import parse_semantic_index
 from ..spec.protocols import Memory, Runtime, VectorIndex
 from ..spec.requests import parse_config
@@ -35,6 +35,7 @@ from .documents import (
     lines,
     outcomes,
     refused,
+    unanswered,
 )
 from .opensearch_vectors import VECTOR_CAPABILITIES, VECTOR_SETTINGS, OpenSearchVectors
 from .provision import Provisioners
@@ -85,8 +86,9 @@ class OpenSearchBackend:
         client = connect(url)
         documents = OpenSearchDocuments(client)
         try:
-            vectors = plugin(client) is not None
-            enter(documents, where, SETTINGS | (VECTOR_SETTINGS if vectors else {}))
+            with answered(lost):
+                vectors = plugin(client) is not None
+                enter(documents, where, SETTINGS | (VECTOR_SETTINGS if vectors else {}))
             semantic = None
             if index is not None and vectors:
                 semantic = Embeddings(documents, where.messages, index, OpenSearchVectors())
@@ -100,7 +102,9 @@ class OpenSearchBackend:
         where, client = names(namespace), connect(url)
         documents = OpenSearchDocuments(client)
         try:
-            if plugin(client) is None:
+            with answered(lost):
+                there = plugin(client) is not None
+            if not there:
                 raise Unsupported("vectors", hint="install OpenSearch's k-NN plugin", clause="CAP-1")
             return DocumentIndex(
                 documents, where, SETTINGS | VECTOR_SETTINGS, OpenSearchVectors(runtime.effort), runtime
@@ -125,6 +129,13 @@ class OpenSearchBackend:
         where = names(namespace)
         with closing(OpenSearchDocuments(connect(url))) as documents:
             reset(documents, where)
+
+
+def lost(error: BaseException) -> bool:
+    """See documents.Documents."""
+    if isinstance(error, ConnectionError):
+        return True
+    return isinstance(error, TransportError) and unanswered(error.status_code, str(error))
 
 
 def plugin(client: OpenSearch) -> str | None:
@@ -260,6 +271,10 @@ class OpenSearchDocuments:
             count, again = deleted(body)
             total += count
         return total
+
+    def lost(self, error: BaseException) -> bool:
+        """See documents.Documents."""
+        return lost(error)
 
     def close(self) -> None:
         """See documents.Documents."""

@@ -28,6 +28,7 @@ from ..spec.errors import (
     InvalidRequest,
     OwnershipMismatch,
     ThreadNotFound,
+    answered,
 )
 from ..spec.filters import Equals, Window
 from ..spec.index_requests import NewIndex, parse_semantic_index
@@ -73,7 +74,17 @@ from ..spec.vectors import Vector
 from ..spec.working_memory import WorkingOptions, WorkingRequest, parse_get_working, parse_update_working
 from .postgres_embeddings import Embedding, Embeddings, embedded
 from .postgres_index import PostgresIndex
-from .postgres_vectors import INDEXES, VECTOR_CAPABILITIES, Connection, Search, adapt, condition, facets, json_text
+from .postgres_vectors import (
+    INDEXES,
+    VECTOR_CAPABILITIES,
+    Connection,
+    Search,
+    adapt,
+    condition,
+    facets,
+    json_text,
+    lost,
+)
 from .provision import Provisioners
 from .provision.postgres import CONTAINER, GIVEN, EmbeddedPostgres
 from .titles import Titles
@@ -181,21 +192,14 @@ class PostgresBackend:
         schema, options = _schema(namespace), parse_config(config, "config")
         embedder = runtime.embedder
         index = None if embedder is None else parse_semantic_index(options, embedder.dimension, VECTOR_CAPABILITIES)
-        connection = _enter(url, schema)
-        try:
-            return PostgresMemory(connection, runtime, options, index)
-        except BaseException:
-            connection.close()
-            raise
+        with answered(lost):
+            return PostgresMemory(lambda: _enter(url, schema), runtime, options, index)
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> VectorIndex:
         """See protocols.Backend."""
-        connection = _enter(url, _schema(namespace))
-        try:
-            return PostgresIndex(connection, runtime)
-        except BaseException:
-            connection.close()
-            raise
+        schema = _schema(namespace)
+        with answered(lost):
+            return PostgresIndex(lambda: _enter(url, schema), runtime)
 
     def drop_namespace(self, url: str, namespace: str) -> None:
         """See protocols.Backend."""
@@ -227,16 +231,31 @@ class PostgresBackend:
 
 
 class PostgresMemory:
-    """One client: one connection, used by one thread at a time. Implements protocols.Memory."""
+    """One client: one connection, used by one thread at a time; a new one when it was lost.
 
-    def __init__(self, connection: Connection, runtime: Runtime, options: MemoryConfig, index: NewIndex | None) -> None:
-        self._connection = connection
+    Implements protocols.Memory.
+    """
+
+    def __init__(
+        self, enter: Callable[[], Connection], runtime: Runtime, options: MemoryConfig, index: NewIndex | None
+    ) -> None:
+        self._enter = enter
         self._runtime = runtime
         self._options = options
+        self._index = index
         self._closed = False
         self._lock = threading.RLock()
-        self._semantic = Embeddings(connection, index) if index is not None else None
+        self._connection, self._semantic = self._connected()
         self._titles = Titles(self, runtime, options)
+
+    def _connected(self) -> tuple[Connection, Embeddings | None]:
+        """A connection, and the embeddings by it."""
+        connection = self._enter()
+        try:
+            return connection, None if self._index is None else Embeddings(connection, self._index)
+        except BaseException:
+            connection.close()
+            raise
 
     # Threads
 
@@ -722,7 +741,10 @@ class PostgresMemory:
         with self._lock:
             if self._closed:
                 raise ConfigurationError("this client is closed", hint="open the namespace again")
-            yield self._connection
+            with answered(lost):
+                if self._connection.closed:
+                    self._connection, self._semantic = self._connected()
+                yield self._connection
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         """Run one transaction; again when another writer put one of its messages into a thread it had not locked."""

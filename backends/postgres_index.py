@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, LiteralString, TypeVar
 
 import msgspec
 from psycopg import errors, sql
 
-from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, StoreError
+from ..spec.errors import AlreadyExists, ConfigurationError, IndexNotFound, StoreError, answered
 from ..spec.index_requests import (
     parse_create_index,
     parse_delete_vectors,
@@ -36,6 +37,7 @@ from .postgres_vectors import (
     find_index,
     grow,
     json_text,
+    lost,
     need_extension,
     norms,
     pack,
@@ -62,13 +64,15 @@ CREATE INDEX ON {relation} USING gin (facets jsonb_path_ops);
 
 
 class PostgresIndex:
-    """One client: one connection, used by one thread at a time. Implements protocols.VectorIndex."""
+    """One client: one connection, used by one thread at a time; a new one when it was lost.
 
-    def __init__(self, connection: Connection, runtime: Runtime) -> None:
-        self._connection = connection
-        self._extension = need_extension(connection)
-        self._nearest = Nearest(connection, self._extension, runtime.effort)
+    Implements protocols.VectorIndex.
+    """
+
+    def __init__(self, enter: Callable[[], Connection], runtime: Runtime) -> None:
+        self._enter = enter
         self._runtime = runtime
+        self._connect()
         self._closed = False
         self._lock = threading.RLock()
         self._known: dict[str, Registered] = {}
@@ -78,7 +82,7 @@ class PostgresIndex:
     ) -> None:
         """See protocols.VectorIndex."""
         new = parse_create_index(name, dimension, metric, config, VECTOR_CAPABILITIES)
-        with self._lock:
+        with self._session():
             connection = self._open()
             while True:
                 with connection.transaction():
@@ -110,7 +114,7 @@ class PostgresIndex:
     def describe_index(self, name: str) -> IndexDescription:
         """See protocols.VectorIndex."""
         identifier(name, "name")
-        with self._lock:
+        with self._session():
             while True:
                 try:
                     found = describe(self._open(), name)
@@ -124,14 +128,14 @@ class PostgresIndex:
 
     def list_indexes(self) -> tuple[str, ...]:
         """See protocols.VectorIndex."""
-        with self._lock:
+        with self._session():
             rows = self._open().execute("SELECT name FROM indexes WHERE name <> '' ORDER BY name").fetchall()
         return tuple(row[0] for row in rows)
 
     def drop_index(self, name: str) -> None:
         """See protocols.VectorIndex."""
         identifier(name, "name")
-        with self._lock:
+        with self._session():
             connection = self._open()
             with connection.transaction():
                 row = connection.execute("DELETE FROM indexes WHERE name = %s RETURNING relation", (name,)).fetchone()
@@ -273,6 +277,24 @@ class PostgresIndex:
 
     # The connection, and the index of a name
 
+    def _connect(self) -> None:
+        connection = self._enter()
+        try:
+            self._extension = need_extension(connection)
+            self._nearest = Nearest(connection, self._extension, self._runtime.effort)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    @contextmanager
+    def _session(self) -> Generator[None]:
+        """A turn with the connection."""
+        with self._lock, answered(lost):
+            if not self._closed and self._connection.closed:
+                self._connect()
+            yield
+
     def _open(self) -> Connection:
         if self._closed:
             raise ConfigurationError("this client is closed", hint="open the namespace again")
@@ -285,7 +307,7 @@ class PostgresIndex:
         perhaps made one of the same name; a table of the same name is none that it has made.
         """
         identifier(name, "name")
-        with self._lock:
+        with self._session():
             connection = self._open()
             known = self._known.get(name)
             while True:

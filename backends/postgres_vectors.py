@@ -205,6 +205,11 @@ def adapt(context: AdaptContext) -> None:
     context.adapters.register_dumper(Packed, _PackedDumper)
 
 
+def lost(error: BaseException) -> bool:
+    """Whether the driver says that the engine did not answer, broke off, or has no room left."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
 # Metadata and filters
 
 

@@ -21,6 +21,9 @@ FAILING: frozenset[Verdict] = frozenset({"fail", "flaky", "error"})
 RERUNS = 3
 """How often a counterexample is run again; one that shows up less often is flaky."""
 
+ROUNDS = 20
+"""How often a case with a race or a kill is replayed, at most: until it shows again."""
+
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a counterexample came from."""
@@ -40,6 +43,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expected, got: what the clause demands there and what the store did, as plain values.
     reproduced: in how many of 3 reruns it showed up; None when it was not rerun.
     minimal: no smaller program was found before the shrinker's limits were reached.
+    transcript: of a program with a race or a kill all that the store did (histories.py): a rerun need not repeat it,
+        but it can be judged again.
     """
 
     version: Literal[1] = 1
@@ -52,6 +57,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     found: Found
     reproduced: int | None
     minimal: bool
+    transcript: list[Any] | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -112,6 +118,9 @@ class BackendResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     capabilities: Capabilities | None = None
     programs: int = 0
+    races: int = 0
+    overlapping: int = 0
+    """How many programs with a race ran, and in how many calls really were under way at the same time."""
     hostile: int = 0
     """How many of the operations that ran carried hostile ids, keys, names or values."""
     skipped: int = 0
@@ -263,6 +272,113 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     mutants: list[MutantResult]
 
 
+class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one kind of fault did to a backend.
+
+    applies: whether it can be tried there; reason: why not, or what ended it. broken: the engine did not come back.
+    what: what was done, in words. rounds: storms that ran. acknowledged: writes that were, in all of them.
+    doubtful: calls that were broken off.
+    lost, half, errors, recovery, other: writers that found acknowledged writes missing; a batch half there; an error
+        that the specification does not name; no way back; or anything else that is wrong.
+    findings: of each of these its case; `programs` is the number of the round.
+    """
+
+    kind: str
+    what: str = ""
+    applies: bool = True
+    reason: str = ""
+    broken: bool = False
+    rounds: int = 0
+    acknowledged: int = 0
+    doubtful: int = 0
+    lost: int = 0
+    half: int = 0
+    errors: int = 0
+    recovery: int = 0
+    other: int = 0
+    seconds: float = 0.0
+    findings: list[Finding] = []
+
+
+class BackendFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """One backend's part of a FaultResult."""
+
+    name: str
+    engine: str
+    method: str
+    detail: str
+    atomicity: str
+    rows: list[FaultRow]
+
+
+class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of `memassay fault`. Round n of a kind is the same storm whenever the seed is."""
+
+    version: Literal[1] = 1
+    memassay: str
+    seed: int
+    interrupted: bool
+    backends: list[BackendFaults]
+    started: str
+    seconds: float
+    platform: str
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What was held at a moment of a soak: bytes of resident memory and file handles, by who holds them."""
+
+    seconds: float
+    memory: dict[str, int]
+    handles: dict[str, int]
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """How one figure went after the warm-up.
+
+    who: "client" (this process), "second client" or "engine". what: "memory" in bytes, or "handles".
+    middle: its median. growth, least: over the time measured, by the median slope and by the lower end of its interval
+        of 95 % (Theil and Sen). allowed: what `least` may come to. grows: whether it is more.
+    """
+
+    who: str
+    what: Literal["memory", "handles"]
+    middle: float
+    growth: float
+    least: float
+    allowed: float
+    grows: bool
+
+
+class BackendSoak(msgspec.Struct, frozen=True, kw_only=True):
+    """One backend's part of a SoakResult. reason: why there is no verdict on growth; empty when there is one."""
+
+    name: str
+    engine: str
+    method: str
+    detail: str
+    seconds: float
+    programs: int
+    calls: int
+    error: str = ""
+    reason: str = ""
+    growth: list[Growth] = []
+    samples: list[Sample] = []
+    findings: list[Finding] = []
+
+
+class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of `memassay soak`."""
+
+    version: Literal[1] = 1
+    memassay: str
+    seed: int
+    minutes: float
+    interrupted: bool
+    backends: list[BackendSoak]
+    started: str
+    platform: str
+
+
 class VerdictChange(msgspec.Struct, frozen=True, kw_only=True):
     """A clause with another verdict than before. loss: it passed and does not, or did not fail and does."""
 
@@ -313,12 +429,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     backends: list[BackendDifference]
 
 
-Artefact = Case | Result | KillMatrix | Difference
+Artefact = Case | Result | KillMatrix | Difference | FaultResult | SoakResult
 KINDS: dict[str, type[Artefact]] = {
     "case": Case,
     "result": Result,
     "mutants": KillMatrix,
     "difference": Difference,
+    "fault": FaultResult,
+    "soak": SoakResult,
 }
 """By the name under which `memassay schema` knows them."""
 

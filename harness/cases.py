@@ -12,10 +12,10 @@ import msgspec
 from ..spec.compare import same
 from ..spec.divergence import Divergence
 from ..spec.forms import FormError
-from ..spec.judge import expect
+from ..spec.judge import judge, right
 from ..spec.program import Program
-from . import artefact, documents, inflight, output
-from .artefact import RERUNS, BackendResult, Case, ClauseResult, Finding, Result, Step
+from . import artefact, documents, histories, inflight, output
+from .artefact import RERUNS, ROUNDS, BackendResult, Case, ClauseResult, Finding, Result, Step
 from .engine import Engine, Namespaces
 from .execution import TIME_LIMIT, Execution, execute
 from .exits import UsageProblem
@@ -32,7 +32,8 @@ HINT = "see `memassay schema case`"
 class Replay(msgspec.Struct, frozen=True):
     """What a case does on a backend now.
 
-    shown: in how many of 3 reruns the program deviates; divergence: how, the case's own way if it still does.
+    shown: in how many of its runs the program deviates; divergence: how, the case's own way if it still does.
+    runs: how many there were. recorded: what is wrong with the transcript that the case holds, judged anew.
     steps: the model's outcomes beside the store's.
     """
 
@@ -40,6 +41,8 @@ class Replay(msgspec.Struct, frozen=True):
     shown: int
     divergence: Divergence | None
     steps: tuple[Step, ...]
+    runs: int = RERUNS
+    recorded: Divergence | None = None
 
 
 def keep(result: Result, folder: Path) -> Result:
@@ -88,7 +91,7 @@ def programs(folders: Iterable[Path | None]) -> list[Program]:
 def read(path: Path) -> Case:
     """A case from a file. Raises UsageProblem."""
     case = documents.decode(path, documents.load(path, hint=HINT), Case, what="case file", hint=HINT)
-    _check(path, case.program)
+    _check(path, case.program, case)
     return case
 
 
@@ -103,9 +106,13 @@ def read_program(path: Path) -> Program:
     return program
 
 
-def _check(path: Path, program: Program) -> None:
+def _check(path: Path, program: Program, case: Case | None = None) -> None:
     try:
         check_forms(program)
+        if case is not None and case.transcript is not None:
+            histories.decode(program, case.transcript)
+    except msgspec.ValidationError as error:
+        raise UsageProblem(f"{path} holds a transcript that cannot be read: {error}", hint=HINT) from None
     except FormError as error:
         raise UsageProblem(f"{path} holds a form that cannot be read: {error}", hint="see spec/forms.py") from None
     except RecursionError:
@@ -113,17 +120,34 @@ def _check(path: Path, program: Program) -> None:
 
 
 def replay(case: Case, engine: Engine, namespaces: Namespaces, limit: float = TIME_LIMIT) -> Replay:
-    """Run a case 3 times in fresh namespaces. It is fixed when the program never deviates. Raises EngineFailed."""
+    """Run a case 3 times in fresh namespaces. It is fixed when the program never deviates. Raises EngineFailed.
+
+    One with a race or a kill is run until it deviates, at most ROUNDS times: that it never does shows less.
+    """
     executions: list[Execution] = []
-    for _ in range(RERUNS):
+    for _ in range(ROUNDS if case.program.undetermined else RERUNS):
         with namespaces.fresh() as namespace:
             executions.append(execute(engine, namespace, case.program, limit))
+        if case.program.undetermined and executions[-1].divergences:
+            break
     for execution in executions:
         inflight.check(engine, execution, case.program.hash)
     failing = [execution for execution in executions if execution.divergences]
+    recorded, runs = rejudged(case, engine), len(executions)
     if not failing:
-        return Replay("FIXED", 0, None, steps(case.program, executions[0], engine))
-    return Replay("STILL FAILS", len(failing), _like(case, failing), steps(case.program, failing[0], engine))
+        return Replay("FIXED", 0, None, steps(case.program, executions[0], engine), runs, recorded)
+    shown = steps(case.program, failing[0], engine)
+    return Replay("STILL FAILS", len(failing), _like(case, failing), shown, runs, recorded)
+
+
+def rejudged(case: Case, engine: Engine) -> Divergence | None:
+    """What is wrong with the transcript that a case holds, by what the engine declares; None without one."""
+    if case.transcript is None:
+        return None
+    kept = histories.decode(case.program, case.transcript)
+    program = msgspec.structs.replace(case.program, operations=case.program.operations[: len(kept)])
+    found = judge(program, kept, engine.capabilities)
+    return found[0] if found else None
 
 
 def _like(case: Case, failing: Iterable[Execution]) -> Divergence:
@@ -133,23 +157,32 @@ def _like(case: Case, failing: Iterable[Execution]) -> Divergence:
 
 
 def in_words(case: Case, replayed: Replay) -> str:
-    """How it still fails; empty when it does not."""
+    """How it still fails; of what need not show up every time, also that it does not."""
     if replayed.divergence is None:
-        return ""
+        return f"not in {replayed.runs} runs, {_recorded(replayed)}" if case.transcript is not None else ""
     signature = replayed.divergence.signature
     now = str(signature) if signature == case.signature else f"now {signature}, was {case.signature}"
-    return f"{now}, {replayed.shown} of {RERUNS} runs"
+    return f"{now}, {replayed.shown} of {replayed.runs} runs"
+
+
+def _recorded(replayed: Replay) -> str:
+    if replayed.recorded is None:
+        return "and what was recorded is now judged to be right"
+    return f"though what was recorded is {replayed.recorded.signature}"
 
 
 def steps(program: Program, execution: Execution, engine: Engine) -> tuple[Step, ...]:
     """The store's outcomes beside the model's, as plain values."""
-    expected = expect(program, engine.capabilities)
+    expected = right(execution.program, execution.transcript, engine.capabilities)
+    blamed = {divergence.index for divergence in execution.divergences}
     return tuple(
         Step(
             operation=str(operation),
-            expected=plain(right),
+            expected=plain(wanted),
             got=engine.redactor.value(plain(got)),
-            alike=same(right, got),
+            alike=same(wanted, got) and not (program.undetermined and index in blamed),
         )
-        for operation, right, got in zip(program.operations, expected, execution.transcript, strict=False)
+        for index, (operation, wanted, got) in enumerate(
+            zip(program.operations, expected, execution.transcript, strict=False)
+        )
     )

@@ -28,11 +28,13 @@ from . import (
     cases,
     cleaning,
     command_diff,
+    command_fault,
     command_fetch,
     command_known,
     command_mutants,
     command_report,
     command_shrink,
+    command_soak,
     corpus,
     counterexample,
     doctor,
@@ -477,5 +479,8 @@ def new_adapter(
         typer.echo(f"wrote {path}\nnext: memassay verify {name}:{factory} --level smoke")
 
 
-for _command in (command_report, command_mutants, command_known, command_diff, command_shrink, command_fetch):
+for _command in (
+    *(command_report, command_mutants, command_known, command_diff, command_shrink, command_fetch),
+    *(command_fault, command_soak),
+):
     _command.register(app)

@@ -9,11 +9,11 @@ import msgspec
 
 from ..spec.clauses import CLAUSES
 from ..spec.divergence import Divergence, Signature
-from ..spec.interpreter import Crashed, Refused, Returned
+from ..spec.interpreter import Crashed, Refused, Returned, Transcript
 from ..spec.program import Program
-from . import artefact, events, inflight, verdicts
+from . import artefact, events, histories, inflight, verdicts
 from .ablation import ablate
-from .artefact import RERUNS, Case, Finding, Found
+from .artefact import RERUNS, ROUNDS, Case, Finding, Found
 from .engine import Engine, Namespaces
 from .evidence import side_by_side
 from .execution import TIME_OUT, Execution, execute, execute_in
@@ -23,6 +23,9 @@ from .shrink import MAX_RUNS, shrink
 LONG = 30
 """Operations from which on a program is about so much that its finding is blamed by ablation too."""
 
+
+CHANCES = 3
+"""Runs that a candidate has to show a deviation which need not show up every time."""
 
 SHRUNK = 25
 """Counterexamples that are rerun and shrunk, per backend, unless another number is asked for."""
@@ -45,6 +48,7 @@ class Sighting(msgspec.Struct):
     program: Program
     divergence: Divergence
     programs: set[str]
+    transcript: Transcript = ()
 
     @property
     def size(self) -> tuple[bool, int, int]:
@@ -65,7 +69,7 @@ def note(
     for divergence in execution.divergences:
         if divergence.clause not in reported:
             continue
-        sighting = Sighting(execution.program, divergence, {digest})
+        sighting = Sighting(execution.program, divergence, {digest}, execution.transcript)
         known = sightings.get(divergence.signature)
         if known is None:
             new.append(divergence.signature)
@@ -127,12 +131,15 @@ class Settler:
         """Take over as they were found the sightings that were not settled: they are failures all the same."""
         for signature, sighting in sightings.items():
             if signature not in self._done:
-                self._add(self._finding(sighting.cut, sighting.divergence), sighting.programs)
+                found = self._finding(sighting.cut, sighting.divergence, transcript=sighting.transcript)
+                self._add(found, sighting.programs)
 
     def _settled(self, sighting: Sighting) -> Finding:
         wanted = sighting.divergence
         if wanted.aspect == TIME_OUT:
             return self._finding(sighting.cut, wanted)
+        if sighting.program.undetermined:
+            return self._by_chance(sighting)
         program, reproduced = sighting.cut, self._reruns(sighting.cut, wanted)
         if not reproduced:
             # The deviation may show only in the light of what comes after it.
@@ -156,6 +163,28 @@ class Settler:
         cause = ablate(shown.program, lambda candidate: self._leased(candidate, wanted) is not None, family)
         return msgspec.structs.replace(finding, cause=cause)
 
+    def _by_chance(self, sighting: Sighting) -> Finding:
+        """What need not show up every time: rerun as it was seen, and made small if it showed up again at all.
+
+        A smaller program counts as failing when one of a few runs shows the deviation.
+        """
+        wanted, program = sighting.divergence, sighting.program
+        reproduced = self._reruns(program, wanted)
+        if not reproduced:
+            return self._finding(sighting.cut, wanted, 0, transcript=sighting.transcript)
+        deadline = time.monotonic() + self._limits.seconds
+
+        def fails(candidate: Program) -> bool:
+            return any(self._leased(candidate, wanted) is not None for _ in range(CHANCES))
+
+        shrunk = shrink(program, fails, runs=self._limits.runs, expired=lambda: time.monotonic() > deadline)
+        for _ in range(ROUNDS):
+            if (shown := self._fresh(shrunk.program, wanted)) is not None:
+                return self._finding(
+                    shown.program, shown.divergence, reproduced, minimal=shrunk.minimal, transcript=shown.transcript
+                )
+        return self._finding(sighting.cut, wanted, reproduced, transcript=sighting.transcript)
+
     def _reruns(self, program: Program, wanted: Divergence) -> int:
         return sum(self._fresh(program, wanted) is not None for _ in range(RERUNS))
 
@@ -173,12 +202,19 @@ class Settler:
         """The wanted finding, if the execution shows it, in the program as it was run."""
         inflight.check(self._engine, execution, execution.program.hash)
         shown = find(execution.divergences, wanted, self._reported)
-        return None if shown is None else Sighting(execution.program, shown, set())
+        return None if shown is None else Sighting(execution.program, shown, set(), execution.transcript)
 
     def _finding(
-        self, program: Program, shown: Divergence, reproduced: int | None = None, *, minimal: bool = False
+        self,
+        program: Program,
+        shown: Divergence,
+        reproduced: int | None = None,
+        *,
+        minimal: bool = False,
+        transcript: Transcript = (),
     ) -> Finding:
         expected, got = side_by_side(shown.expected, shown.got)
+        kept = histories.encode(transcript[: len(program.operations)]) if program.undetermined else None
         return Finding(
             verdict=verdicts.of_finding(shown.crashed, reproduced),
             programs=0,
@@ -198,6 +234,7 @@ class Settler:
                 ),
                 reproduced=reproduced,
                 minimal=minimal,
+                transcript=None if kept is None else self._engine.redactor.value(kept),
             ),
         )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.provision.fragile import Breakable
 from ..backends.provision.settings import current, variable
 from ..backends.registry import UnknownBackend, find
 from ..spec.capabilities import Capabilities
@@ -19,7 +20,7 @@ from ..spec.types import MemoryConfig
 from .exits import UsageProblem
 from .plain import bounded
 from .redact import Redactor
-from .remote import SecondProcess
+from .remote import SecondProcess, Victims
 from .timing import TimeOut, time_limit
 
 T = TypeVar("T")
@@ -48,7 +49,10 @@ class NotEmpty(Exception):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """A backend with a running engine behind it. `second` opens second clients in another process, if it can."""
+    """A backend with a running engine behind it.
+
+    second: opens second clients in another process, if it can. victims: opens clients whose processes are killed.
+    """
 
     backend: Backend
     endpoint: Endpoint
@@ -56,6 +60,9 @@ class Engine(msgspec.Struct, frozen=True):
     capabilities: Capabilities
     redactor: Redactor
     second: SecondProcess | None = None
+    victims: Victims | None = None
+    processes: Callable[[], Sequence[Any]] = tuple
+    """Those of an engine that was started here (psutil.Process); none of one that is somewhere else."""
 
     def check(self) -> None:
         """Ask the engine for its version. Raises EngineFailed."""
@@ -136,19 +143,27 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
     redactor = Redactor([url] if url else [])
     with ExitStack() as stack:
         try:
-            endpoint = (
-                Endpoint(url or "", chosen, "no engine needed" if not url else "given by URL")
-                if way is None
-                else stack.enter_context(way.start(url if chosen == "url" else None))
-            )
+            processes: Callable[[], Sequence[Any]] = tuple
+            if way is None:
+                endpoint = Endpoint(url or "", chosen, "no engine needed" if not url else "given by URL")
+            elif chosen != "url" and hasattr(way, "fragile"):
+                started = stack.enter_context(cast(Breakable, way).fragile())
+                endpoint, processes = started.endpoint, started.processes
+            else:
+                endpoint = stack.enter_context(way.start(url if chosen == "url" else None))
             redactor = Redactor([url or "", endpoint.url])
             if endpoint.method == "url" and (listed := lister(backend)) is not None:
                 listed(endpoint.url)  # Refuses a server on which something of others' bears our names.
             version = bounded(redactor.text(_text("version()", _told("version()", backend.version, endpoint.url))))
             capabilities = _checked(name, _told("capabilities()", backend.capabilities, endpoint.url))
             second = SecondProcess(name) if _reachable(name, backend, capabilities) else None
-            if second is not None:
+            victims = None if second is None else Victims(name)
+            if second is not None and victims is not None:
                 stack.callback(second.close)
+                stack.callback(victims.close)
+            elif capabilities.other_processes:
+                # Nobody else can open it: what takes another process cannot be asked.
+                capabilities = msgspec.structs.replace(capabilities, other_processes=False)
             detail = endpoint.detail + (", second client: in another process" if second is not None else "")
             engine = Engine(
                 backend=backend,
@@ -159,6 +174,8 @@ def start(name: str, backend: Backend, method: str, urls: Mapping[str, str]) -> 
                 capabilities=capabilities,
                 redactor=redactor,
                 second=second,
+                victims=victims,
+                processes=processes,
             )
         except EngineUnavailable as error:
             told = bounded(redactor.text(error.message))

@@ -9,8 +9,9 @@ import msgspec
 
 from ..spec.divergence import Divergence
 from ..spec.errors import Unsupported
-from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript
+from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript, Victim
 from ..spec.judge import MAIN_CLAUSE, judge
+from ..spec.operation import Target
 from ..spec.program import AnyOperation, Program, Reopen
 from ..spec.protocols import Backend, Memory, Runtime, VectorIndex
 from ..spec.types import MemoryConfig
@@ -90,6 +91,12 @@ class _Opened:
         index = self._opener(client).open_index(self._engine.endpoint.url, self._namespace, runtime)
         self.clients.append(index)
         return index
+
+    def victim(self, runtime: Runtime, config: MemoryConfig, target: Target) -> Victim:
+        """See interpreter.Namespace."""
+        if self._engine.victims is None:
+            raise Unsupported("clients in processes of their own")
+        return self._engine.victims.open(target, self._engine.endpoint.url, self._namespace, runtime, config)
 
     def _opener(self, client: int) -> Backend | SecondProcess:
         """Who opens a client: the first is of this process, others of another where one can reach the namespace."""

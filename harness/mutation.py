@@ -342,7 +342,10 @@ class _Subject:
         self.mutant = mutant
         self._expected = expected
         # Every client is of this process: in another it would not have the fault.
-        laid = None if engine is None else msgspec.structs.replace(engine, backend=Laid(engine, mutant), second=None)
+        laid = None
+        if engine is not None:
+            here = msgspec.structs.replace(engine.capabilities, other_processes=False)
+            laid = msgspec.structs.replace(engine, backend=Laid(engine, mutant), second=None, capabilities=here)
         self._engine = laid
         self._namespaces = None if self._engine is None else Namespaces(self._engine)
 

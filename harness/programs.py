@@ -8,7 +8,7 @@ import msgspec
 
 from ..spec.errors import ConfigurationError, InvalidFilter, InvalidRequest
 from ..spec.forms import FormError
-from ..spec.program import Operation, Program, Together, config
+from ..spec.program import Kill, Operation, Program, Race, Together, config
 from ..spec.requests import parse_config
 
 
@@ -40,14 +40,19 @@ def calls(program: Program) -> Iterator[Operation]:
     for operation in program.operations:
         if isinstance(operation, Together):
             yield from operation.operations
+        elif isinstance(operation, Race):
+            yield from operation.calls()
+        elif isinstance(operation, Kill):
+            yield operation.operation
         else:
             yield operation
 
 
 def needs(program: Program) -> frozenset[str]:
     """The capabilities without which the program cannot be run at all."""
-    several = any(isinstance(operation, Together) or operation.client for operation in program.operations)
-    return frozenset({"concurrent_clients"} if several else ())
+    several = any(isinstance(operation, Together | Race | Kill) or operation.client for operation in program.operations)
+    killed = any(isinstance(operation, Kill) for operation in program.operations)
+    return frozenset({*(("concurrent_clients",) if several else ()), *(("other_processes",) if killed else ())})
 
 
 def cut(program: Program, index: int) -> Program:

@@ -172,11 +172,61 @@ class SecondProcess:
             self._child.end()
             self._child = None
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while there is one."""
+        return None if self._child is None or self._child.ended else self._child.pid
+
+    def kill(self) -> None:
+        """SIGKILL; the calls that its clients make raise SecondProcessDied."""
+        if self._child is not None:
+            self._child.end(at_once=True)
+
     def _open(self, opening: _Open, runtime: Runtime) -> _Proxy:
         if self._child is None or self._child.ended:
             self.close()
             self._child = _Child(self._backend)
         return _Proxy(self._child, self._child.join(), opening, runtime)
+
+
+class Victims:
+    """Processes that are killed in a call, one for each: the next is started while the last still serves."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._spare: _Child | None = None
+
+    def open(
+        self, target: Literal["memory", "index"], url: str, namespace: str, runtime: Runtime, config: MemoryConfig
+    ) -> RemoteVictim:
+        """A client in a process of its own. Raises SecondProcessDied, and what the backend raises."""
+        child = _Child(self._backend) if self._spare is None or self._spare.ended else self._spare
+        self._spare = _Child(self._backend)
+        kind = "open_memory" if target == "memory" else "open_index"
+        opening = _opening(kind, url, namespace, runtime, config if target == "memory" else None)
+        try:
+            return RemoteVictim(child, _Proxy(child, child.join(), opening, runtime))
+        except BaseException:
+            child.end(at_once=True)
+            raise
+
+    def close(self) -> None:
+        """End the process that waits for its turn."""
+        if self._spare is not None:
+            self._spare.end(at_once=True)
+            self._spare = None
+
+
+class RemoteVictim:
+    """A client whose process can be killed; implements interpreter.Victim."""
+
+    def __init__(self, child: _Child, client: _Proxy) -> None:
+        self._child = child
+        self.client = cast(Any, client)
+
+    def kill(self) -> None:
+        """SIGKILL; what it was asked raises SecondProcessDied."""
+        self._child.end(at_once=True)
 
 
 def _opening(
@@ -192,6 +242,8 @@ class _Child:
     def __init__(self, backend: str) -> None:
         self.ended = False
         """Whether it was ended, or ended by itself."""
+        self._ending = threading.RLock()
+        self._said = ""
         self._stderr = TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import main; main()"],
@@ -209,13 +261,20 @@ class _Child:
         with contextlib.suppress(OSError):  # If it is dead already, the first client will tell.
             self._pipe.send(0, (list(sys.path), backend))
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def join(self) -> int:
-        """The number of a new client."""
-        self._clients += 1
-        self._waiting[self._clients] = SimpleQueue()
+        """The number of a new client; several may come at once."""
+        with self._ending:
+            self._clients += 1
+            number = self._clients
+        self._waiting[number] = SimpleQueue()
         if self.ended:
-            self._waiting[self._clients].put(None)
-        return self._clients
+            self._waiting[number].put(None)
+        return number
 
     def serves(self, client: int) -> bool:
         """Whether the client is open."""
@@ -228,11 +287,13 @@ class _Child:
     def ask(self, client: int, message: Any, runtime: Runtime) -> Any:
         """Make a call and wait for its result. Whatever breaks the waiting off, a time limit say, ends the process."""
         waiting = self._waiting[client]
+        if self.ended:
+            raise SecondProcessDied(f"the second client's process has ended: {self._last_words()}")
         try:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):  # It is gone, and its pipe closed: the queue tells.
                 self._pipe.send(client, message)
             while isinstance(said := waiting.get(), _Ask):
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     self._pipe.send(client, _served(said, runtime))
         except BaseException:
             self.end(at_once=True)
@@ -242,7 +303,7 @@ class _Child:
         return _result(said)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End it; by itself, if it can, unless at once."""
+        """End it; by itself, if it can, unless at once. A second time does nothing more."""
         self.ended = True
         if at_once:
             self._process.kill()
@@ -269,11 +330,15 @@ class _Child:
             queue.put(None)
 
     def _last_words(self) -> str:
-        self.end(at_once=True)
-        self._stderr.seek(0)
-        text = self._stderr.read().decode(errors="replace").strip()
-        self._stderr.close()
-        return f"exit code {self._process.returncode}; {text[-TAIL:] or 'nothing on stderr'}"
+        """How it ended; several clients may ask at once."""
+        with self._ending:
+            if not self._said:
+                self.end(at_once=True)
+                self._stderr.seek(0)
+                text = self._stderr.read().decode(errors="replace").strip()
+                self._stderr.close()
+                self._said = f"exit code {self._process.returncode}; {text[-TAIL:] or 'nothing on stderr'}"
+            return self._said
 
 
 def _served(ask: _Ask, runtime: Runtime) -> _Answer:
@@ -333,7 +398,8 @@ class _Served:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
+        message: Any = None
+        while not _closes(message):
             message = self.inbox.get()
             answer = _done(lambda message=message: self._do(message))
             try:
@@ -363,6 +429,11 @@ class _Served:
         """Ask the parent, which waits for this client's answer and nothing else."""
         self._pipe.send(self._number, ask)
         return _result(self.inbox.get())
+
+
+def _closes(message: object) -> bool:
+    """Whether it is a client's last call."""
+    return isinstance(message, _Call) and message.method == "close"
 
 
 class _Embedder:
@@ -395,4 +466,6 @@ def main() -> None:
         if number not in clients:
             clients[number] = _Served(number, pipe, backend)
         clients[number].inbox.put(message)
+        if _closes(message):
+            del clients[number]
     os._exit(0)  # Whatever its threads still do.

@@ -12,6 +12,7 @@ import msgspec
 from ..backends.provision import EngineUnavailable
 from ..spec.clauses import CLAUSES, Clause, Level, select
 from ..spec.divergence import Signature
+from ..spec.interpreter import History, Returned, Transcript
 from ..spec.protocols import Backend
 from ..spec.strategies.injection import hostile
 from . import artefact, events, inflight, known, verdicts
@@ -135,6 +136,8 @@ class _Verification:
         self._excused: set[str] = set()
         """Of those, the programs in which only declared failures did that."""
         self._skipped = 0
+        self._races: dict[str, bool] = {}
+        """Programs with a race that ran, and whether calls in it really were under way at the same time."""
         self._beyond: set[str] = set()
         """Clauses that programs exercise, but none on a store that can do what this one declares."""
         self._sightings: dict[Signature, Sighting] = {}
@@ -172,6 +175,8 @@ class _Verification:
             detail=engine.endpoint.detail,
             capabilities=engine.capabilities,
             programs=len(self._ran),
+            races=len(self._races),
+            overlapping=sum(self._races.values()),
             hostile=sum(hostile(entry.program) for entry in self._ran),
             skipped=self._skipped,
             error=self._error,
@@ -221,6 +226,8 @@ class _Verification:
             except EngineFailed as error:
                 raise EngineFailed(f"{error}; program {entry.hash} was to be next") from error
             self._ran.append(entry)
+            if (met := overlapping(execution.transcript)) is not None:
+                self._races[entry.hash] = met
             derailing = [found for found in execution.divergences if found.aspect in ("error", TIME_OUT)]
             if derailing:
                 self._derailed.add(entry.hash)
@@ -285,8 +292,20 @@ class _Verification:
         return found
 
     def _tally(self, clause: Clause, without: Set[str]) -> verdicts.Tally:
-        """How often the programs that ran put the clause to the test; those of the hashes given do not count."""
-        return verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in without))
+        """How often the programs that ran put the clause to the test; those of the hashes given do not count.
+
+        Nor do races, if in none calls were under way at the same time: of a store that serves one after another they
+        show nothing.
+        """
+        alone = set() if any(self._races.values()) else self._races.keys()
+        return verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in without | alone))
+
+
+def overlapping(transcript: Transcript) -> bool | None:
+    """Whether calls of a race were under way at the same time; None without a race."""
+    values = [outcome.value for outcome in transcript if isinstance(outcome, Returned)]
+    histories = [value for value in values if isinstance(value, History)]
+    return any(history.overlapping for history in histories) if histories else None
 
 
 def _exercised(entries: Sequence[Entry]) -> set[str]:

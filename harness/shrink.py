@@ -88,12 +88,12 @@ class _Search:
         return True
 
     def operations(self) -> bool:
-        """Fewer operations; a `together` may become its branches, one after another."""
+        """Fewer operations; a `together` or a `race` may become its calls, one after another, a `kill` the call."""
         changed = self.remove(("operations",))
         for i in reversed(range(len(self.tree["operations"]))):
             operation = self.tree["operations"][i]
-            if operation["op"] == "together":
-                flat = [*self.tree["operations"][:i], *operation["operations"], *self.tree["operations"][i + 1 :]]
+            if inner := _inner(operation):
+                flat = [*self.tree["operations"][:i], *inner, *self.tree["operations"][i + 1 :]]
                 changed |= self.accept(replace(self.tree, ("operations",), flat))
         return changed
 
@@ -205,6 +205,19 @@ def replace(tree: Json, path: Path, value: Json) -> Json:
     copied: Json = copy(tree)
     copied[step] = replace(tree[step], path[1:], value)
     return copied
+
+
+def _inner(operation: Json) -> list[Json]:
+    """The calls of an operation that holds others."""
+    match operation["op"]:
+        case "together":
+            return [*operation["operations"]]
+        case "race":
+            return [call for branch in operation["branches"] for call in branch]
+        case "kill":
+            return [operation["operation"]]
+        case _:
+            return []
 
 
 def _plainer(value: Json) -> Iterator[Json]:

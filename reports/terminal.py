@@ -135,6 +135,8 @@ def summary_line(result: Result, backend: BackendResult) -> str:
     ran = f"{count(backend.programs, 'program')}, seed {result.corpus.seed}"
     skipped = f", {backend.skipped:,} skipped" if backend.skipped else ""
     skipped += f", {count(backend.hostile, 'hostile operation')}" if backend.hostile else ""
+    if backend.races:
+        skipped += f", {count(backend.races, 'race')}, of which {backend.overlapping} met"
     line = f"{backend.name}: {verdicts['pass']} of {len(shown)} clauses pass"
     return (
         line

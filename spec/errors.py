@@ -99,6 +99,13 @@ class NotSettled(StoreError):
     default_hint = "wait longer, or look into what is so slow"
 
 
+class Unavailable(StoreError):
+    """The engine did not answer, broke off, or has no room left. Whether a write was made is not known (DUR-1a)."""
+
+    code = "unavailable"
+    default_hint = "make the call again when the engine answers; look first whether a write was made"
+
+
 class Unsupported(StoreError):
     """The backend cannot do this and says so (CAP-1)."""
 
@@ -109,6 +116,21 @@ class Unsupported(StoreError):
 def codes() -> tuple[str, ...]:
     """Every code of the specification, sorted."""
     return tuple(sorted(kind.code for kind in StoreError.__subclasses__()))
+
+
+@contextmanager
+def answered(failed: Callable[[BaseException], bool]) -> Generator[None]:
+    """Around calls of a driver: what it raises is Unavailable where `failed` says that the engine did not answer."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, StoreError) or not failed(error):
+            raise
+        raise Unavailable(f"{type(error).__name__}: {str(error).strip()[:MOST_SAID]}") from error
+
+
+MOST_SAID = 500
+"""Characters of what a driver says."""
 
 
 @contextmanager

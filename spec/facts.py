@@ -22,6 +22,7 @@ from . import program as ops
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
 from .errors import StoreError
+from .facts_histories import histories
 from .facts_visibility import visible
 from .facts_working import WorkingHistory
 from .filters import Equals, kind_of
@@ -43,6 +44,8 @@ ENGINE_WINDOW = 10_000
 
 def survey(program: ops.Program, capabilities: Capabilities = MODEL_CAPABILITIES) -> frozenset[str]:
     """The facts a program shows on a store that can do what `capabilities` say."""
+    if program.undetermined:
+        return frozenset(histories(program, capabilities))
     return _Survey(program, capabilities).run()
 
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
+from threading import Thread as Worker
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from .capabilities import Capabilities
 from .embedders import LiteralEmbedder
-from .errors import InvalidRequest, StoreError
+from .errors import InvalidRequest, StoreError, Unavailable
 from .forms import resolve
-from .operation import Operation
+from .operation import Operation, Target
 from .program import (
-    AnyOperation,
     CloneThread,
     CreateThread,
     IndexOperation,
+    Kill,
     Observe,
     Program,
+    Race,
     Reopen,
     Settle,
     Tick,
@@ -53,6 +58,12 @@ START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 SETTLE_SECONDS = 20.0
 """How long a store may take to write titles that are made at once."""
 
+HASTE = 1e-5
+"""Seconds a thread of a race may run before others get their turn."""
+
+VICTIM = -1
+"""The number of the client whose process is killed."""
+
 SPOILT = "spoilt-by-the-caller"
 """What the interpreter writes into every mutable value it gave or got, so that aliasing shows (VAL-4)."""
 
@@ -72,6 +83,27 @@ class Namespace(Protocol):
     def open_index(self, runtime: Runtime, client: int) -> VectorIndex:
         """A client of its vector indices."""
         ...
+
+    def victim(self, runtime: Runtime, config: MemoryConfig, target: Target) -> Victim:
+        """A client in a process of its own, to be killed. Unsupported where there is none."""
+        ...
+
+
+class Victim(Protocol):
+    """A client whose process is going to be killed."""
+
+    @property
+    def client(self) -> Memory | VectorIndex:
+        """It. A call that the process dies in raises whatever it may."""
+        ...
+
+    def kill(self) -> None:
+        """Kill its process; a second time does nothing."""
+        ...
+
+
+class Killed(BaseException):
+    """Ends a call at a fault point, where it is made in this process: nothing that handles errors gets to run."""
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -105,6 +137,36 @@ class Crashed(msgspec.Struct, frozen=True):
     clause: str = ""
 
 
+class Lost(msgspec.Struct, frozen=True):
+    """What a call comes to whose process was killed in it, or whose answer did not arrive: it happened or not."""
+
+    at: str
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call of a race: the `number`th of its branch, made between two ticks of a count that all branches share."""
+
+    branch: int
+    number: int
+    began: int
+    ended: int
+    outcome: Outcome
+
+
+class History(msgspec.Struct, frozen=True):
+    """The calls of a race, branch by branch."""
+
+    calls: tuple[Call, ...]
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether any two calls were under way at the same time."""
+        return any(
+            one.branch != other.branch and one.began < other.ended and other.began < one.ended
+            for one, other in itertools.combinations(self.calls, 2)
+        )
+
+
 Outcome = Returned | Refused | Crashed
 Transcript = tuple[Outcome, ...]
 
@@ -126,6 +188,15 @@ class Snapshot(msgspec.Struct, frozen=True):
     vectors: dict[str, tuple[VectorRow, ...]] = {}
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """Where an interpreter stands: the clock, what was named so far, and whether the memory was used."""
+
+    now: datetime
+    threads: dict[str, None]
+    vectors: dict[str, dict[str, None]]
+    used_memory: bool
+
+
 class Interpreter:
     """Runs operations one by one on the clients it opens. Use as a context manager: leaving closes them."""
 
@@ -138,7 +209,8 @@ class Interpreter:
         self._memories: dict[int, Memory] = {}
         self._indexes: dict[int, VectorIndex] = {}
         self._now = START
-        self._label = "generated"
+        self._labels: dict[int, str] = {}
+        self._name: Callable[[str], str] = str
         self._given: Counter[str] = Counter()
         self._used_memory = False
         self._during = ""
@@ -151,11 +223,40 @@ class Interpreter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its clients."""
         self._close()
 
-    def run(self, operations: Iterable[AnyOperation]) -> Transcript:
+    def run(self, operations: Iterable[Operation]) -> Transcript:
         """The outcomes of the operations, in order."""
         return tuple(self.step(operation) for operation in operations)
+
+    def forget(self) -> None:
+        """Forget all names, as if in an empty namespace; clients stay open."""
+        self.threads.clear()
+        self.vectors.clear()
+        self._given.clear()
+
+    def standing(self) -> Standing:
+        """Where it stands: what calls and observations depend on beside what the namespace holds."""
+        vectors = {name: dict(ids) for name, ids in self.vectors.items()}
+        return Standing(self._now, dict(self.threads), vectors, self._used_memory)
+
+    def stand(self, where: Standing, name: Callable[[str], str]) -> None:
+        """Stand there. `name` gives an id for a label, instead of the program's own."""
+        self._now, self._used_memory, self._name = where.now, where.used_memory, name
+        self.threads = dict(where.threads)
+        self.vectors = {name: dict(ids) for name, ids in where.vectors.items()}
+
+    def pass_over(self, operation: Operation) -> None:
+        """Stand where an operation leads, without doing it."""
+        self._note(operation)
+        if isinstance(operation, Tick):
+            self._now += timedelta(milliseconds=operation.ms)
+        calls = [call for call in _calls(operation) if call.role in ("read", "write")]
+        self._used_memory = self._used_memory or any(call.target == "memory" for call in calls)
 
     def step(self, operation: Operation) -> Outcome:
         """Do one operation."""
@@ -173,9 +274,12 @@ class Interpreter:
                 return self._together(operation)
             case Settle():
                 return self._settle(operation)
+            case Race():
+                return self._race(operation)
+            case Kill():
+                return self._kill(operation)
             case _:
-                if isinstance(operation, CreateThread | CloneThread):
-                    self._label = operation.label
+                self._name_by(operation, operation.client)
                 return self._call(operation)
 
     def _call(self, operation: Operation) -> Outcome:
@@ -203,6 +307,9 @@ class Interpreter:
             kept = keep(value)
             spoil(value)
             return Returned(kept)
+        except Unavailable as error:
+            # No outcome of a call: what the call comes to is not known.
+            return Crashed(error.code, error.message, self._during)
         except StoreError as error:
             return Refused(error.code, error.message, error.clause, error.also, self._during)
         except (KeyboardInterrupt, GeneratorExit):
@@ -218,23 +325,31 @@ class Interpreter:
         if number not in self._memories:
             # A client that is opened anew has a gate of its own: what an earlier one has begun is not let through.
             gate = self._gates[number] = Gate(LiteralTitler())
-            runtime = replace(self._runtime(), titler=gate if self._titler else None)
+            runtime = replace(self._runtime(number), titler=gate if self._titler else None)
             self._memories[number] = self._namespace.open_memory(runtime, self._config, number)
         return self._memories[number]
 
     def _index(self, number: int) -> VectorIndex:
         if number not in self._indexes:
-            self._indexes[number] = self._namespace.open_index(self._runtime(), number)
+            self._indexes[number] = self._namespace.open_index(self._runtime(number), number)
         return self._indexes[number]
 
-    def _runtime(self) -> Runtime:
-        return Runtime(clock=lambda: self._now, new_id=self._new_id, embedder=self._embedder)
+    def _runtime(self, client: int, fault: Callable[[str], None] = Runtime.fault) -> Runtime:
+        return Runtime(
+            clock=lambda: self._now, new_id=lambda: self._new_id(client), embedder=self._embedder, fault=fault
+        )
 
-    def _new_id(self) -> str:
+    def _name_by(self, operation: Operation, client: int) -> None:
+        """Have the ids that the client is given from now on named as the operation says."""
+        if isinstance(operation, CreateThread | CloneThread):
+            self._labels[client] = operation.label
+
+    def _new_id(self, client: int) -> str:
         """`label`, `label-2`, …: no id twice in a program."""
-        self._given[self._label] += 1
-        number = self._given[self._label]
-        return self._label if number == 1 else f"{self._label}-{number}"
+        label = self._name(self._labels.get(client, "generated"))
+        self._given[label] += 1
+        number = self._given[label]
+        return label if number == 1 else f"{label}-{number}"
 
     def _close(self) -> None:
         while self._memories:
@@ -257,6 +372,10 @@ class Interpreter:
         for thread_id in operation.threads():
             if _valid_id(thread_id):
                 self.threads[thread_id] = None
+        for inner in _calls(operation):
+            self._note_vectors(inner)
+
+    def _note_vectors(self, operation: Operation) -> None:
         if isinstance(operation, IndexOperation) and _valid_id(name := resolve(operation.index)):
             ids = self.vectors.setdefault(name, {})
             ids.update((row_id, None) for row_id in operation.vector_ids() if _valid_id(row_id))
@@ -323,11 +442,92 @@ class Interpreter:
         with ThreadPoolExecutor(len(branches)) as pool:
             return Returned(tuple(pool.map(branch, range(len(branches)))))
 
+    def _race(self, operation: Race) -> Outcome:
+        branches = operation.branches
+        opened = self._attempt(lambda: [self._client(call, i) for i, calls in enumerate(branches) for call in calls])
+        if not isinstance(opened, Returned):
+            return opened
+        barrier, ticks = Barrier(max(1, len(branches))), itertools.count()
+        done: list[list[Call]] = [[] for _ in branches]
+
+        def follow(branch: int) -> None:
+            barrier.wait()
+            for number, call in enumerate(branches[branch]):
+                self._name_by(call, branch)
+                arguments = call.arguments()
+                began = next(ticks)
+                outcome = self._attempt(call.call, self._client(call, branch), arguments)
+                done[branch].append(Call(branch, number, began, next(ticks), outcome))
+                spoil(arguments)
+
+        # Daemons: a call that hangs must not keep the process from ending.
+        workers = [Worker(target=follow, args=(branch,), daemon=True) for branch in range(len(branches))]
+        with _hasty():
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        return Returned(History(tuple(call for calls in done for call in calls)))
+
+    def _client(self, operation: Operation, number: int) -> Memory | VectorIndex:
+        return self._memory(number) if operation.target == "memory" else self._index(number)
+
+    def _kill(self, operation: Kill) -> Outcome:
+        """The call's outcome, or that it is lost."""
+        victim: Victim | None = None
+        reached = 0
+        killed = False
+
+        def fault(point: str) -> None:
+            nonlocal reached, killed
+            reached += point == operation.point
+            if point == operation.point and reached == operation.nth and victim is not None:
+                killed = True
+                victim.kill()
+                raise Killed(point)
+
+        call = operation.operation
+        self._used_memory = self._used_memory or call.target == "memory"
+        self._name_by(call, VICTIM)
+        try:
+            victim = self._namespace.victim(self._runtime(VICTIM, fault), self._config, call.target)
+        except StoreError as error:
+            return Refused(error.code, error.message, error.clause, error.also)
+        arguments = call.arguments()
+        try:
+            outcome = self._attempt(lambda client=victim.client: call.call(client, arguments))
+        finally:
+            victim.kill()
+        spoil(arguments)
+        return Returned(Lost(operation.point)) if killed else outcome
+
 
 def run(program: Program, namespace: Namespace) -> Transcript:
     """The program's transcript on a fresh namespace. On a store that is not durable, reopen does nothing."""
     with Interpreter(program, namespace) as interpreter:
         return interpreter.run(program.operations)
+
+
+@contextmanager
+def _hasty() -> Generator[None]:
+    """Have threads take turns quickly: what is done within a process then overlaps as what servers do."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(HASTE)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _calls(operation: Operation) -> Sequence[Operation]:
+    """The calls that an operation stands for."""
+    match operation:
+        case Race():
+            return [*operation.calls()]
+        case Kill():
+            return [operation.operation]
+        case _:
+            return [operation]
 
 
 def _valid_id(name: object) -> bool:

@@ -20,6 +20,7 @@ from .capabilities import Capabilities
 from .compare import same
 from .divergence import Divergence
 from .interpreter import Outcome, Transcript, run
+from .judge_histories import explained, judge_history
 from .judge_known import MAIN_CLAUSE, Known
 from .judge_observations import Observations
 from .judge_reads import Reads
@@ -28,13 +29,15 @@ from .judge_writes import Writes
 from .reference import ModelNamespace
 from .reference_index import MODEL_CAPABILITIES
 
-__all__ = ["MAIN_CLAUSE", "expect", "judge"]
+__all__ = ["MAIN_CLAUSE", "expect", "judge", "right"]
 
 
 def judge(
     program: ops.Program, transcript: Transcript, capabilities: Capabilities = MODEL_CAPABILITIES
 ) -> tuple[Divergence, ...]:
     """The deviations of a transcript, in order; empty when the store conforms. Pure."""
+    if program.undetermined:
+        return judge_history(program, transcript, capabilities, judge)
     expected = expect(program, capabilities)
     if len(expected) == len(transcript) and all(map(same, expected, transcript)):
         return ()
@@ -56,6 +59,13 @@ def judge(
 def expect(program: ops.Program, capabilities: Capabilities = MODEL_CAPABILITIES) -> Transcript:
     """The model's transcript."""
     return run(program, ModelNamespace(capabilities))
+
+
+def right(program: ops.Program, transcript: Transcript, capabilities: Capabilities) -> Transcript:
+    """What stands beside a transcript: the model's, or where several are right, the one nearest to it."""
+    if program.undetermined:
+        return explained(program, transcript, capabilities)
+    return expect(program, capabilities)
 
 
 class _Judge:

@@ -58,6 +58,7 @@ __all__ = [
     "GetVectors",
     "GetWorkingMemory",
     "IndexOperation",
+    "Kill",
     "ListClones",
     "ListIndexes",
     "ListThreads",
@@ -65,6 +66,8 @@ __all__ = [
     "Operation",
     "Program",
     "QueryVectors",
+    "Race",
+    "Raced",
     "Recall",
     "Reopen",
     "SaveMessages",
@@ -122,6 +125,83 @@ class Together(Operation, frozen=True, kw_only=True, tag="together"):
         return f"{self.name}(" + ", ".join(str(operation) for operation in self.operations) + ")"
 
 
+Raced = (
+    CreateThread
+    | GetThread
+    | UpdateThread
+    | ListThreads
+    | DeleteThread
+    | CloneThread
+    | SaveMessages
+    | UpdateMessages
+    | DeleteMessages
+    | ClearMessages
+    | Recall
+    | CreateIndex
+    | DescribeIndex
+    | ListIndexes
+    | DropIndex
+    | UpsertVectors
+    | GetVectors
+    | UpdateVector
+    | DeleteVectors
+    | QueryVectors
+)
+
+
+class Race(Operation, frozen=True, kw_only=True, tag="race"):
+    """Sequences of calls at the same time, each by a client of its own, numbered from 0.
+
+    Whatever the calls come to has to be what they come to in some order, one after another (CON-2). Unlike those of
+    `together` their effects need not commute.
+    """
+
+    role: ClassVar[Role] = "write"
+    branches: list[list[Raced]]
+
+    def given(self) -> dict[str, Form]:
+        """See Operation."""
+        return {}
+
+    def calls(self) -> Iterator[Operation]:
+        """All calls, branch by branch."""
+        for branch in self.branches:
+            yield from branch
+
+    def threads(self) -> Iterator[Any]:
+        """See Operation."""
+        for operation in self.calls():
+            yield from operation.threads()
+
+    def __str__(self) -> str:
+        branches = ["; ".join(str(operation) for operation in branch) for branch in self.branches]
+        return f"{self.name}({' | '.join(branches)})"
+
+
+class Kill(Operation, frozen=True, kw_only=True, tag="kill"):
+    """A call by a process of its own, which is killed (SIGKILL) when it reaches a fault point, the nth time.
+
+    Nothing is known of such a call: it happened or not, within the store's declared atomicity (DUR-1a). Where it
+    returns before it reaches the point its outcome counts, and the process is killed then.
+    """
+
+    role: ClassVar[Role] = "write"
+    operation: Raced
+    point: str = "before commit"
+    nth: int = 1
+
+    def given(self) -> dict[str, Form]:
+        """See Operation."""
+        return {}
+
+    def threads(self) -> Iterator[Any]:
+        """See Operation."""
+        yield from self.operation.threads()
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.operation}, {self.point}, {self.nth})"
+
+
 AnyOperation = (
     CreateThread
     | GetThread
@@ -143,6 +223,8 @@ AnyOperation = (
     | Reopen
     | Observe
     | Together
+    | Race
+    | Kill
     | CreateIndex
     | DescribeIndex
     | ListIndexes
@@ -166,6 +248,11 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     options: dict[str, Form] = {}
     embedder: int = 0
     titler: bool = False
+
+    @property
+    def undetermined(self) -> bool:
+        """Whether more than one transcript may be right: it is judged as a history (judge_histories.py)."""
+        return any(isinstance(operation, Race | Kill) for operation in self.operations)
 
     @property
     def hash(self) -> str:

@@ -29,6 +29,7 @@ from .errors import (
     refusing,
 )
 from .index_requests import parse_semantic_index
+from .operation import Target
 from .protocols import Embedder, Memory, Runtime, VectorIndex
 from .reference_index import MODEL_CAPABILITIES, IndexState, ModelIndex
 from .requests import (
@@ -833,3 +834,20 @@ class ModelNamespace:
         if not self.capabilities.vectors:
             raise Unsupported("vector indices", clause="CAP-1")
         return ModelIndex(self.indexes, self.capabilities)
+
+    def victim(self, runtime: Runtime, config: MemoryConfig, target: Target) -> ModelVictim:
+        """See interpreter.Namespace. Every call of the model is done at once: none dies in the middle."""
+        if target == "memory":
+            return ModelVictim(self.open_memory(runtime, config, 0))
+        return ModelVictim(self.open_index(runtime, 0))
+
+
+class ModelVictim(msgspec.Struct, frozen=True):
+    """A client whose process dies; `died` is what this does to what the namespace holds."""
+
+    client: Memory | VectorIndex
+    died: Callable[[], None] = lambda: None
+
+    def kill(self) -> None:
+        """See interpreter.Victim."""
+        self.died()

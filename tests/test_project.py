@@ -39,7 +39,10 @@ ARROWS = {
 
 COMPOSITION = {
     f"harness.{name}": {"reports"}
-    for name in ("cli", "command_mutants", "command_diff", "command_report", "command_shrink", "conformance", "publish")
+    for name in (
+        *("cli", "command_mutants", "command_diff", "command_report", "command_shrink"),
+        *("command_fault", "command_soak", "conformance", "publish"),
+    )
 }
 """Modules that put components together, and what else they may import."""
 

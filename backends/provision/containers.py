@@ -16,6 +16,7 @@ import msgspec
 import psutil
 
 from . import Endpoint, EngineUnavailable, interruption, leftovers
+from .fragile import at, moved
 from .keeper import keep
 from .settings import current, variable
 
@@ -70,6 +71,12 @@ class Container(msgspec.Struct, frozen=True):
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
         """See provision.Provisioner."""
+        with self.fragile() as engine:
+            yield engine.endpoint
+
+    @contextmanager
+    def fragile(self) -> Generator[Contained]:
+        """See fragile.Breakable."""
         image = self.chosen()
         if reason := self.missing():
             hint = f"choose another image with --image {self.backend}=IMAGE or {variable(self.backend, 'IMAGE')}"
@@ -86,7 +93,8 @@ class Container(msgspec.Struct, frozen=True):
                     f"limits {MEMORY} of memory and {cores()} CPUs (all)",
                     stale,
                 ]
-                yield Endpoint(url=address, method="docker", detail=", ".join(filter(None, said)))
+                endpoint = Endpoint(url=address, method="docker", detail=", ".join(filter(None, said)))
+                yield Contained(endpoint, self, container)
             finally:
                 with interruption.shield():
                     _remove(label)
@@ -114,7 +122,7 @@ class Container(msgspec.Struct, frozen=True):
         from testcontainers.core.wait_strategies import WaitStrategy
 
         reached: list[str] = []
-        reach = self._await
+        reach = self.wait
 
         class Answers(WaitStrategy):
             """Waits for a first answer, and no longer than the container runs."""
@@ -135,7 +143,8 @@ class Container(msgspec.Struct, frozen=True):
             ) from error
         return reached[-1]
 
-    def _await(self, container: DockerContainer) -> str:
+    def wait(self, container: DockerContainer) -> str:
+        """Its URL, once it answers. Raises EngineUnavailable when it does not in time, or no longer runs."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             container.reload()
@@ -150,6 +159,52 @@ class Container(msgspec.Struct, frozen=True):
                 time.sleep(POLL_SECONDS)
             else:
                 return address
+
+
+class Contained(msgspec.Struct):
+    """An engine in a container; implements fragile.Fragile."""
+
+    endpoint: Endpoint
+    way: Container
+    container: Any
+    kills: str = "docker kill"
+
+    def address(self) -> tuple[str, int]:
+        """See fragile.Fragile. Docker publishes its port anew whenever it is started."""
+        return at(self.way.url(self.container))
+
+    def through(self, host: str, port: int) -> str:
+        """See fragile.Fragile."""
+        return moved(self.endpoint.url, host, port)
+
+    def processes(self) -> list[psutil.Process]:
+        """See fragile.Fragile. Those of a daemon on this machine, if it shows their ids as we see them."""
+        wrapped = self.container.get_wrapped_container()
+        found: list[psutil.Process] = []
+        with suppress(Exception):  # The daemon may be elsewhere, or not let on.
+            for row in wrapped.top()["Processes"]:
+                found.append(psutil.Process(int(row[1])))
+        return found
+
+    def kill(self) -> None:
+        """See fragile.Fragile."""
+        self.container.get_wrapped_container().kill()
+
+    def revive(self) -> None:
+        """See fragile.Fragile."""
+        wrapped = self.container.get_wrapped_container()
+        wrapped.reload()
+        if wrapped.status != "running":
+            wrapped.start()
+        self.way.wait(self.container)
+
+    def pause(self) -> None:
+        """See fragile.Fragile."""
+        self.container.get_wrapped_container().pause()
+
+    def resume(self) -> None:
+        """See fragile.Fragile."""
+        self.container.get_wrapped_container().unpause()
 
 
 def http_url(container: DockerContainer) -> str:

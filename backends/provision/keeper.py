@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from . import interruption, leftovers
+from .settings import current
 
 END_SECONDS = 30.0
 
@@ -57,7 +58,7 @@ def directory(
 
     stop: ends these on the ordinary way out.
     """
-    root = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+    root = Path(tempfile.mkdtemp(prefix=prefix, dir=current().folder)).resolve()
     try:
         with keep(root=str(root), programs=programs):
             try:

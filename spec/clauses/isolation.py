@@ -66,4 +66,24 @@ CLAUSES = (
             "deleted rows": "reopen.deleted",
         },
     ),
+    Clause(
+        id="DUR-1a",
+        title="survives a kill",
+        statement=(
+            "What was acknowledged survives kill -9, of a client's process in the middle of a call and of the engine's "
+            "own. A call that had not returned happened or not: where batches are transactions, as a whole; where they "
+            "are compensated, a part of it may be there. The clients that are left go on. `memassay fault` puts "
+            "engines to it."
+        ),
+        source="decision",
+        requires="other_processes",
+        clients=2,
+        applies=("kill",),
+        discriminators={
+            "a process that dies before a commit": "kill.before",
+            "a process that dies after a commit": "kill.after",
+            "in a batch": "kill.batch",
+            "in a deletion": "kill.deletion",
+        },
+    ),
 )

@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 from ..clauses.model import Level
 from ..program import Program
-from . import injection, long, semantic, titles, vectors, visibility, working_memory
+from . import injection, long, races, semantic, titles, vectors, visibility, working_memory
 from . import scenarios as s
 
 
@@ -67,6 +67,10 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("two-searchers", visibility.search, 20, 50, 200),
         _scenario("two-on-an-index", visibility.indices, 24, 60, 250),
         _scenario("two-rememberers", working_memory.two_clients, 16, 30, 150),
+        _scenario("races", races.memory, 40, 80, 500),
+        _scenario("embedded-races", races.embedded, 12, 30, 200),
+        _scenario("index-races", races.indices, 14, 32, 200),
+        _scenario("kills", races.kills, 0, 20, 150),
         _scenario("injection", injection.injection, 0, 16, 450),
         _scenario("long", long.long, 0, 12, 300),
         _scenario("window", s.window, 0, 8, 20),

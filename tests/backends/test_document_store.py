@@ -502,7 +502,7 @@ def test_a_lost_engine_is_an_error_and_no_empty_answer(opened: Any, held: Memory
             call(memory)
         errors.append(type(error.value).__name__)
     memory.close()
-    assert errors == ["ConnectionError"] * len(LOST)
+    assert errors == ["Unavailable"] * len(LOST)
 
 
 def test_a_dropped_namespace_is_an_error_and_not_made_up(opened: Any, memory: Memory) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from memassay.spec.capabilities import Capabilities
+from memassay.spec.operation import Target
 from memassay.spec.protocols import Memory, Runtime, VectorIndex
-from memassay.spec.reference import Model, ModelNamespace
+from memassay.spec.reference import Model, ModelNamespace, ModelVictim
 from memassay.spec.reference_index import MODEL_CAPABILITIES, ModelIndex
 from memassay.spec.types import MemoryConfig
 
@@ -93,6 +94,11 @@ class MutantNamespace(ModelNamespace):
         if issubclass(self._store, ModelIndex):
             return self._among(self._store(self.indexes))
         return super().open_index(runtime, client)
+
+    def victim(self, runtime: Runtime, config: MemoryConfig, target: Target) -> ModelVictim:
+        """See interpreter.Namespace. What a crash does, the mutant says by `died`."""
+        victim = super().victim(runtime, config, target)
+        return ModelVictim(victim.client, getattr(victim.client, "died", victim.died))
 
     def _among(self, client: Client) -> Client:
         """A new client, which knows the others."""
