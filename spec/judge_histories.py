@@ -239,7 +239,8 @@ class _World(msgspec.Struct, frozen=True):
             name: ([row.message for row in rows], [row.message.id for row in sorted(rows, key=lambda r: r.position)])
             for name, rows in self.state.rows.items()
         }
-        parts = (self.state.threads, rows, self.state.embedded, self.state.working, self.indexes, self.loose)
+        state = self.state
+        parts = (state.threads, rows, state.embedded, state.untitled, state.notes, self.indexes, self.loose)
         return msgspec.msgpack.encode(parts)
 
 
@@ -528,7 +529,15 @@ def _apart(value: Any, touched: frozenset[str], *, loose: bool) -> Any:
 
 def _copy(state: State) -> State:
     rows = {name: [*rows] for name, rows in state.rows.items()}
-    return State({**state.threads}, rows, {**state.by_id}, {**state.embedded}, {**state.working}, state.next_position)
+    return State(
+        threads={**state.threads},
+        rows=rows,
+        by_id={**state.by_id},
+        embedded={**state.embedded},
+        untitled=[*state.untitled],
+        notes={scope: {**values} for scope, values in state.notes.items()},
+        next_position=state.next_position,
+    )
 
 
 def _copied(indexes: IndexState) -> IndexState:
