@@ -108,6 +108,8 @@ ASPECTS: tuple[tuple[str, str, Without], ...] = (
     ("what happens at the same time", "CON", _operations("together")),
     ("given instants", "VAL", _of_messages("created_at")),
     ("given metadata", "VAL", _of_messages("metadata")),
+    ("working memory", "WM", _operations("get_working_memory", "update_working_memory")),
+    ("titles", "TTL", _operations("title_thread", "settle")),
     ("thread_config", "SEM", _argument("thread_config")),
     ("queries", "VEC", _operations("query_vectors", "get_vectors", "describe_index", "list_indexes")),
     ("changes of vectors", "VEC", _operations("update_vector", "delete_vectors", "drop_index")),

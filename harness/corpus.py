@@ -214,7 +214,7 @@ def _facts(entry: Entry) -> frozenset[str]:
 
 
 def _facts_on_most(entry: Entry) -> frozenset[str]:
-    return _survey(entry.program, NARROW) if _depends(entry.program) else entry.facts
+    return _survey(entry.program, NARROW) if depends(entry.program) else entry.facts
 
 
 def _meets(entry: Entry, fact: str, clause: Clause, facts: Callable[[Entry], frozenset[str]]) -> bool:
@@ -343,7 +343,7 @@ def surveyed(entries: Sequence[Entry], capabilities: Capabilities) -> tuple[Entr
     """The entries with the facts they show on a store that can do what `capabilities` say."""
     return tuple(
         msgspec.structs.replace(entry, facts=_survey(entry.program, capabilities))
-        if _depends(entry.program) or not capabilities.storage
+        if depends(entry.program) or not capabilities.storage
         else entry
         for entry in entries
     )
@@ -359,7 +359,7 @@ def _survey(program: Program, capabilities: Capabilities) -> frozenset[str]:
     return _surveys[key]
 
 
-def _depends(program: Program) -> bool:
+def depends(program: Program) -> bool:
     """Whether what a program shows depends on what the store can do."""
     return (
         bool(program.embedder)

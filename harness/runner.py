@@ -17,7 +17,7 @@ from ..spec.protocols import Backend
 from ..spec.strategies.injection import hostile
 from . import artefact, events, inflight, known, verdicts
 from .artefact import BackendResult, ClauseResult, Finding, Result, Run
-from .corpus import Corpus, Entry, surveyed
+from .corpus import Corpus, Entry, depends, surveyed
 from .counterexample import Limits, Settler, Sighting, note
 from .engine import AUTO, Engine, EngineFailed, Namespaces, start
 from .execution import TIME_LIMIT, TIME_OUT, execute_in
@@ -76,7 +76,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if not self.clauses:
             return corpus.entries
         facts = {fact for clause in self.selected() for fact in clause.applies}
-        return tuple(entry for entry in corpus.entries if not entry.facts.isdisjoint(facts))
+        # The facts are of a store that lacks nothing; what one has to refuse shows once it is known what it lacks.
+        lacking = any(clause.requires == "lacking" for clause in self.selected())
+        return tuple(
+            entry
+            for entry in corpus.entries
+            if not entry.facts.isdisjoint(facts) or (lacking and depends(entry.program))
+        )
 
 
 def verify(plan: Plan, corpus: Corpus, emit: events.Emit = events.ignore) -> Result:
