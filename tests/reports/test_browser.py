@@ -29,6 +29,8 @@ FILES = (
 )
 WIDE, NARROW = 1280, 390
 
+WORKLOADS = ("newest", "vector", "vector-independent-10%")
+
 SOME = [clause.id for clause in CLAUSES.values() if clause.family in ("VAL", "ORD", "FLT", "VEC")]
 """Clauses that were asked for: enough to scroll, few enough for axe to be quick."""
 
@@ -60,7 +62,9 @@ def found(clause: str, text: str, *, file: str | None, long: str = "y") -> Findi
 def given(name: str, text: str, long: str = "y") -> Given:
     """An artefact of each kind; a store and the texts of its findings are these."""
     failing = found("ORD-5", text, file="store/ORD-5-total-recall.json", long=long)
-    manifest = made.manifest((name, "two"), msgspec.structs.replace(QUICK, shares=(0.5, 0.9), freshness=8))
+    manifest = made.manifest(
+        (name, "two"), msgspec.structs.replace(QUICK, workloads=WORKLOADS, shares=(0.5, 0.9), freshness=8)
+    )
     kills = made.kills()
     ordered = [mutant for mutant in kills.mutants if mutant.clause == "ORD-1"]
     (passing, failed) = (made.result(("fine",), (), SOME), made.result((name,), [failing], SOME))
