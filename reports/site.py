@@ -99,7 +99,7 @@ def _clauses(given: Given, links: Sequence[Link], families: Sequence[matrix.Fami
 def _mutants(given: Given) -> dict[str, tuple[int, int]]:
     """By clause, how many of the mutants that break it were killed, and how many there are."""
     found: dict[str, tuple[int, int]] = {}
-    for mutant in (mutant for matrix in given.kills for mutant in matrix.mutants if not mutant.obstacle):
+    for mutant in (mutant for each in given.kills for mutant in each.mutants if not mutant.obstacle):
         killed, many = found.get(mutant.clause, (0, 0))
         found[mutant.clause] = killed + (not mutant.survives), many + 1
     return found
