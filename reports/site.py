@@ -91,8 +91,18 @@ def _clauses(given: Given, links: Sequence[Link], families: Sequence[matrix.Fami
         here=CLAUSES_PAGE,
         families=families,
         shown=shown,
+        mutants=_mutants(given),
         meanings={verdict: html.MEANINGS[verdict] for verdict in matrix.occurring(families)},
     )
+
+
+def _mutants(given: Given) -> dict[str, tuple[int, int]]:
+    """By clause, how many of the mutants that break it were killed, and how many there are."""
+    found: dict[str, tuple[int, int]] = {}
+    for mutant in (mutant for each in given.kills for mutant in each.mutants if not mutant.obstacle):
+        killed, many = found.get(mutant.clause, (0, 0))
+        found[mutant.clause] = killed + (not mutant.survives), many + 1
+    return found
 
 
 class Deviation(NamedTuple):

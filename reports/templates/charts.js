@@ -20,7 +20,6 @@
       text: { color: of("text") },
       view: { stroke: of("line") },
       range: { category: [1, 2, 3, 4, 5, 6, 7, 8].map((number) => of(`series-${number}`)), symbol: shapes },
-      aria: false, // the container says what it is, and the table under it what is in it
     };
   };
 
@@ -50,6 +49,7 @@
       config: colours(),
       tooltip: { disableDefaultStyle: true },
     });
+    box.querySelector("svg").setAttribute("aria-hidden", "true"); // the box says what it is, the table what is in it
     drawn.set(box, found);
     box.dataset.drawn = "";
   };

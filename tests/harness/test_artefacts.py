@@ -16,11 +16,13 @@ import pytest
 from harness_support import Hold, page
 from memassay.harness import artefact, extensions
 from memassay.harness.artefact import Case, Result
+from memassay.harness.cli import app
 from memassay.harness.evidence import side_by_side
 from memassay.harness.plain import plain
 from memassay.spec.forms import resolve
 from memassay.spec.interpreter import Crashed, Refused, Returned
 from memassay.spec.types import Message
+from typer.testing import CliRunner
 
 KINDS = extensions.artefacts()
 SCHEMAS = Path(__file__).parents[2] / "reports" / "schemas"
@@ -59,6 +61,11 @@ def test_the_schema_is_published(kind: str) -> None:
 
 def test_a_schema_is_named_by_kind_and_version() -> None:
     assert artefact.schema("case", Case)["$id"] == "urn:memassay:case:1"
+
+
+def test_schemas_are_written_by_kind_and_version(tmp_path: Path) -> None:
+    CliRunner().invoke(app, ["schema", "-o", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in SCHEMAS.iterdir()}
 
 
 def test_a_case_conforms_to_its_schema(case: Case) -> None:

@@ -88,6 +88,7 @@ def broken(pages: dict[str, Page]) -> list[str]:
             for value in (e.attributes[attribute] for e in found.elements if attribute in e.attributes):
                 if re.match("https://github.com/", value):
                     continue
+                value = value.partition("?")[0].removesuffix("#")  # a filter names no place
                 file, _, target = value.rpartition("#") if attribute == "href" else ("", "", value)
                 if attribute == "href" and "#" not in value:
                     file, target = value, ""

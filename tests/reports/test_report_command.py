@@ -182,6 +182,15 @@ def test_an_artefact_that_lacks_a_field_is_refused(folder: Path, tmp_path: Path,
     assert "missing required field" in done.stderr
 
 
+def test_an_artefact_from_before_a_field_was_added_is_read(folder: Path, tmp_path: Path) -> None:
+    path = folder / "result.json"
+    value = json.loads(path.read_bytes())
+    for backend in value["backends"]:
+        del backend["hostile"], backend["known"]
+    path.write_text(json.dumps(value))
+    assert report(str(path), "-o", str(tmp_path / "out")).exit_code == 0
+
+
 def test_an_artefact_given_twice_is_shown_once(folder: Path, tmp_path: Path) -> None:
     report(str(folder / "result.json"), str(folder), "-o", str(tmp_path / "out"))
     assert b"(run 2)" not in (tmp_path / "out" / "index.html").read_bytes()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 import report_made as made
@@ -18,6 +21,7 @@ MakeFinding = Callable[..., Finding]
 MakeResult = Callable[..., Result]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> {{7*7}} \u202e\x00"
+SCHEMAS = Path(site.__file__).parent / "schemas"
 LIMIT = 3 << 20
 """Bytes of a site of five engines, all clauses and a full benchmark."""
 
@@ -116,6 +120,23 @@ def test_families_that_fail_beside_their_own_are_counted(given: Given) -> None:
     mutants = [mutant for mutant in made.kills().mutants if mutant.clause.startswith("TIM")]
     assert rows["TIM"].split()[1] == f"({len(mutants)})"
     assert rows["TIM"].split().count(str(len(mutants))) == 2
+
+
+def test_a_clause_says_how_many_mutants_break_it(given: Given) -> None:
+    many = len([mutant for mutant in made.kills().mutants if mutant.clause == "ORD-1"])
+    told = [paragraph.text for paragraph in pages(given)["clauses.html"].within("ORD-1", "p")]
+    assert any(f"{many} of {many} mutants that break it are killed." in text for text in told)
+
+
+# Schemas
+
+
+@pytest.mark.parametrize("kind", ["results", "kills", "differences", "benchmarks", "comparisons"])
+def test_an_artefact_conforms_to_its_published_schema(given: Given, kind: str) -> None:
+    name = {"results": "result", "kills": "mutants", "differences": "difference", "benchmarks": "bench"}
+    schema = json.loads((SCHEMAS / f"{name.get(kind, 'compare')}-1.json").read_bytes())
+    (value, *_) = getattr(given, kind)
+    jsonschema.Draft202012Validator(schema).validate(json.loads(msgspec.json.encode(value)))
 
 
 # Cases
