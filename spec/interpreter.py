@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from threading import Thread as Worker
@@ -51,9 +49,6 @@ from .values import copy_json, copy_message, copy_thread, identifier
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 """Where a program's clock stands until it ticks."""
-
-HASTE = 1e-5
-"""Seconds a thread of a race may run before others get their turn."""
 
 VICTIM = -1
 """The number of the client whose process is killed."""
@@ -436,11 +431,10 @@ class Interpreter:
 
         # Daemons: a call that hangs must not keep the process from ending.
         workers = [Worker(target=follow, args=(branch,), daemon=True) for branch in range(len(branches))]
-        with _hasty():
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
         return Returned(History(tuple(call for calls in done for call in calls)))
 
     def _client(self, operation: Operation, number: int) -> Memory | VectorIndex:
@@ -480,17 +474,6 @@ def run(program: Program, namespace: Namespace) -> Transcript:
     """The program's transcript on a fresh namespace. On a store that is not durable, reopen does nothing."""
     with Interpreter(program, namespace) as interpreter:
         return interpreter.run(program.operations)
-
-
-@contextmanager
-def _hasty() -> Generator[None]:
-    """Have threads take turns quickly: what is done within a process then overlaps as what servers do."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(HASTE)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _calls(operation: Operation) -> Sequence[Operation]:
