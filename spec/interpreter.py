@@ -463,7 +463,7 @@ class Interpreter:
             return Refused(error.code, error.message, error.clause, error.also)
         arguments = call.arguments()
         try:
-            outcome = self._attempt(lambda client=victim.client: call.call(client, arguments))
+            outcome = self._attempt(call.call, victim.client, arguments)
         finally:
             victim.kill()
         spoil(arguments)
