@@ -27,6 +27,7 @@ NIGHTLY_SEEDS = {
     "elasticsearch": 3,
     "opensearch": 3,
 }
+ENGINES = (*PACKAGED, "elasticsearch", "opensearch")
 HOSTILE = ("--scenario", "injection", "--clause", "ISO", "--examples", "400")
 """Over 10,000 operations with hostile values."""
 
@@ -147,7 +148,7 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Many seeds of the core level on every engine, one run each, and all tests that take long.
+    """Many seeds of the core level on every engine, one run each, storms and soaking, and all tests that take long.
 
     A rerun goes on where the last one stopped: what passed at this commit is kept in .nox/nightly.json, which a
     complete night removes.
@@ -170,6 +171,12 @@ def nightly(session: nox.Session) -> None:
             runs[" ".join(command)] = command
         command = ("memassay", "verify", engine, "--level", "core", *HOSTILE, *session.posargs)
         runs[" ".join(command)] = command
+    for engine in ENGINES:
+        for command in (
+            ("memassay", "fault", engine, "--rounds", "20"),
+            ("memassay", "soak", engine, "--minutes", "10"),
+        ):
+            runs[" ".join(command)] = command
     failed: list[str] = []
     for name, command in runs.items():
         if name in done:

@@ -31,7 +31,7 @@ DRAWN, ROUNDS = 12, 16
 SETTING_UP = 5
 """What an empty namespace costs, in operations."""
 
-LONG = frozenset({"long", "long-values", "large", "window", "injection", "together", "approximate"})
+LONG = frozenset({"long", "long-values", "large", "window", "injection", "together", "approximate", "kills"})
 """Scenarios of programs that take long; what they are about the others are about, too."""
 
 

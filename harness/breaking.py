@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from ..backends.provision import EngineUnavailable, Provisioner, settings
+from ..backends.provision import Endpoint, EngineUnavailable, settings
 from ..backends.provision.fragile import Breakable, Fragile
 from ..spec.capabilities import Capabilities
 from ..spec.clauses import find
@@ -21,7 +22,7 @@ from ..spec.protocols import Backend
 from . import artefact, faults, histories, verdicts
 from .artefact import BackendFaults, Case, FaultResult, FaultRow, Finding, Found
 from .corpus import derive
-from .engine import Engine, EngineFailed, choose, methods, url_for
+from .engine import Engine, EngineFailed, choose, url_for
 from .evidence import side_by_side
 from .faults import KINDS, ON_THE_WAY, Fault, Kind
 from .known import Known
@@ -29,7 +30,7 @@ from .proxy import Proxy
 from .redact import Redactor
 from .remote import SecondProcess
 from .runner import Target
-from .storm import WRITERS, Place, Round, Storm
+from .storm import WRITERS, Opener, Place, Round, Storm
 
 CLAUSE = "DUR-1a"
 BULK = 20_000
@@ -118,40 +119,45 @@ class _Breaking:
         )
 
     def run(self) -> None:
-        for kind in self._plan.kinds:
-            row = FaultRow(kind=kind)
-            self._rows.append(row)
-            try:
-                self._on(kind)
-            except Impossible as reason:
-                self._update(applies=False, reason=str(reason))
-            except (EngineUnavailable, EngineFailed) as error:
-                self._update(reason=str(error), broken=True)
+        """Every kind in turn: on one engine, but for a full disk, which takes one that lives on it."""
+        with ExitStack() as stack:
+            shared: Ground | None = None
+            for kind in self._plan.kinds:
+                self._rows.append(FaultRow(kind=kind))
+                try:
+                    if kind == "disk-full":
+                        with _ground(self._target, self._plan, full=True) as ground:
+                            self._on(kind, ground.site(kind))
+                    else:
+                        shared = shared or stack.enter_context(_ground(self._target, self._plan, full=False))
+                        self._on(kind, shared.site(kind))
+                except Impossible as reason:
+                    self._update(applies=False, reason=str(reason))
+                except (EngineUnavailable, EngineFailed) as error:
+                    self._update(reason=str(error), broken=True)
 
     def _update(self, **changes: Any) -> None:
         """Change the row of the kind at hand."""
         self._rows[-1] = msgspec.structs.replace(self._rows[-1], **changes)
 
-    def _on(self, kind: Kind) -> None:
-        plan, numbers = self._plan, self._plan.numbers()
-        began = time.perf_counter()
-        with _site(self._target, plan, kind) as site:
-            self._engine = site.engine
-            self._update(what=site.fault.what)
-            prefix = f"ma_{secrets.token_hex(4)}"
-            names = [f"{prefix}_{i}" for i in range(WRITERS)]
-            try:
-                for done, number in enumerate(numbers, 1):
-                    self._count(number, self._round(site, kind, number, names))
-                    self._update(seconds=round(time.perf_counter() - began, 3))
-                    self._tell(self._target.name, kind, done, len(numbers), len(self._rows[-1].findings))
-            finally:
-                for name in names:
-                    with suppress(EngineFailed):  # It is stopped next, and all of it removed.
-                        site.engine.ask(
-                            f"namespace {name} cannot be dropped",
-                            lambda name=name: site.engine.backend.drop_namespace(site.engine.endpoint.url, name),
-                        )
+    def _on(self, kind: Kind, site: Site) -> None:
+        numbers, began = self._plan.numbers(), time.perf_counter()
+        self._engine = site.engine
+        self._update(what=site.fault.what)
+        prefix = f"ma_{secrets.token_hex(4)}"
+        names = [f"{prefix}_{i}" for i in range(WRITERS)]
+        try:
+            for done, number in enumerate(numbers, 1):
+                self._count(number, self._round(site, kind, number, names))
+                self._update(seconds=round(time.perf_counter() - began, 3))
+                self._tell(self._target.name, kind, done, len(numbers), len(self._rows[-1].findings))
+        finally:
+            for name in names:
+                with suppress(EngineFailed):  # It is stopped in the end, and all of it removed.
+                    site.engine.ask(
+                        f"namespace {name} cannot be dropped",
+                        lambda name=name: site.engine.backend.drop_namespace(site.engine.endpoint.url, name),
+                    )
 
     def _round(self, site: Site, kind: Kind, number: int, names: Sequence[str]) -> Round:
         backend, url = site.engine.backend, site.engine.endpoint.url
@@ -210,73 +216,104 @@ class _Breaking:
         )
 
 
+class Ground(Protocol):
+    """A running engine that is there to be broken."""
+
+    def site(self, kind: Kind) -> Site:
+        """It under one kind of fault. Raises Impossible."""
+        ...
+
+
 @contextmanager
-def _site(target: Target, plan: Plan, kind: Kind) -> Generator[Site]:
-    """An engine that can be broken so. Raises Impossible, EngineUnavailable, UsageProblem."""
-    backend, url = target.backend, url_for(target.name, target.backend, plan.urls)
-    if url:
+def _ground(target: Target, plan: Plan, *, full: bool) -> Generator[Ground]:
+    """Start an engine, on a small disk if it is to be full. Raises Impossible, EngineUnavailable, UsageProblem."""
+    if url_for(target.name, target.backend, plan.urls):
         raise Impossible("an engine of yours is not broken")
-    method, way, _ = choose(backend, plan.method, None)
+    method, way, _ = choose(target.backend, plan.method, None)
+    if way is None:
+        raise Impossible("it keeps nothing: there is no engine")
     with ExitStack() as stack:
-        folder = None
-        if kind == "disk-full":
+        folder: Path | None = None
+        if full:
             if method == "docker":
                 raise Impossible("the disk of a container is not ours to fill")
             if reason := faults.disk_missing():
                 raise Impossible(reason)
             folder = stack.enter_context(faults.small_disk())
             stack.enter_context(settings.use(msgspec.structs.replace(settings.current(), folder=folder)))
-        fragile = getattr(way, "fragile", None)
-        if fragile is not None:
-            yield _on_server(stack, backend, stack.enter_context(cast(Breakable, way).fragile()), kind, folder)
+        if hasattr(way, "fragile"):
+            fragile = stack.enter_context(cast(Breakable, way).fragile())
+            proxy = Proxy(fragile.address, Random(0))
+            stack.callback(proxy.close)
+            yield _Server(target.backend, fragile, proxy, folder)
         else:
-            yield _in_process(stack, target, method, way, kind, folder)
+            endpoint = stack.enter_context(way.start(None))
+            within = _Within(target, endpoint, folder)
+            stack.callback(within.close)
+            yield within
 
 
-def _on_server(stack: ExitStack, backend: Backend, fragile: Fragile, kind: Kind, folder: Any) -> Site:
+class _Server:
     """A server, reached through a proxy: it may come back elsewhere."""
-    proxy = Proxy(fragile.address, Random(0))
-    stack.callback(proxy.close)
-    url = fragile.through("127.0.0.1", proxy.port)
-    found: dict[Kind, Callable[[], Fault]] = {
-        "kill": lambda: faults.Kill(fragile),
-        "pause": lambda: faults.Pause(fragile),
-        "disk-full": lambda: faults.Full(folder, fragile),
-        "delay": lambda: faults.Delay(proxy),
-        "halve": lambda: faults.Halve(proxy),
-        "reset": lambda: faults.Reset(proxy),
-    }
-    endpoint = msgspec.structs.replace(fragile.endpoint, url=url)
-    engine = Engine(backend, endpoint, backend.version(url), backend.capabilities(url), Redactor([url]))
-    return Site(engine, found[kind](), _places(backend, url, engine.capabilities), None, BULK if folder else 0)
+
+    def __init__(self, backend: Backend, fragile: Fragile, proxy: Proxy, folder: Path | None) -> None:
+        self._fragile = fragile
+        self._proxy = proxy
+        self._folder = folder
+        url = fragile.through("127.0.0.1", proxy.port)
+        endpoint = msgspec.structs.replace(fragile.endpoint, url=url)
+        self._engine = Engine(backend, endpoint, backend.version(url), backend.capabilities(url), Redactor([url]))
+
+    def site(self, kind: Kind) -> Site:
+        """See Ground."""
+        engine = self._engine
+        places = _places(engine.backend, engine.endpoint.url, engine.capabilities)
+        return Site(engine, self._fault(kind), places, None, BULK if self._folder else 0)
+
+    def _fault(self, kind: Kind) -> Fault:
+        match kind:
+            case "kill":
+                return faults.Kill(self._fragile)
+            case "pause":
+                return faults.Pause(self._fragile)
+            case "delay":
+                return faults.Delay(self._proxy)
+            case "halve":
+                return faults.Halve(self._proxy)
+            case "reset":
+                return faults.Reset(self._proxy)
+            case "disk-full":
+                assert self._folder is not None
+                return faults.Full(self._folder, self._fragile)
 
 
-def _in_process(
-    stack: ExitStack, target: Target, method: str, way: Provisioner | None, kind: Kind, folder: Any
-) -> Site:
-    """An engine within its client's process."""
-    backend = target.backend
-    if kind in ON_THE_WAY or kind == "pause":
-        raise Impossible("it runs within its client's process: there is no connection")
-    if way is None:
-        raise Impossible("it keeps nothing: there is no engine")
-    endpoint = stack.enter_context(way.start(None))
-    capabilities = backend.capabilities(endpoint.url)
-    if not capabilities.durable or not capabilities.other_processes:
-        raise Impossible("it is declared not to outlive its process")
-    engine = Engine(backend, endpoint, backend.version(endpoint.url), capabilities, Redactor([endpoint.url]))
-    here = _places(backend, endpoint.url, capabilities)
-    if kind == "disk-full":
-        return Site(engine, faults.Full(folder, None), here, None, BULK)
-    process = SecondProcess(target.name)
-    stack.callback(process.close)
-    return Site(engine, faults.KillProcess(process), _places(process, endpoint.url, capabilities), here)
+class _Within:
+    """An engine within its client's process, which is killed for it."""
+
+    def __init__(self, target: Target, endpoint: Endpoint, folder: Path | None) -> None:
+        backend, url = target.backend, endpoint.url
+        self._folder = folder
+        self._process = SecondProcess(target.name)
+        capabilities = backend.capabilities(url)
+        self._engine = Engine(backend, endpoint, backend.version(url), capabilities, Redactor([url]))
+
+    def site(self, kind: Kind) -> Site:
+        """See Ground."""
+        engine, url = self._engine, self._engine.endpoint.url
+        if kind in ON_THE_WAY or kind == "pause":
+            raise Impossible("it runs within its client's process: there is no connection")
+        if not engine.capabilities.durable or not engine.capabilities.other_processes:
+            raise Impossible("it is declared not to outlive its process")
+        here = _places(engine.backend, url, engine.capabilities)
+        if self._folder is not None:
+            return Site(engine, faults.Full(self._folder, None), here, None, BULK)
+        there = _places(self._process, url, engine.capabilities)
+        return Site(engine, faults.KillProcess(self._process), there, here)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
 
 
-def _places(opener: Any, url: str, capabilities: Capabilities) -> Callable[[str], Place]:
+def _places(opener: Opener, url: str, capabilities: Capabilities) -> Callable[[str], Place]:
     return lambda name: Place(opener, url, name, capabilities)
-
-
-def ways(backend: Backend) -> bool:
-    """Whether there is anything to break."""
-    return bool(methods(backend))

@@ -58,7 +58,7 @@ class Opener(Protocol):
         ...
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct):
     """A namespace, as clients of one opener see it; implements interpreter.Namespace."""
 
     opener: Opener

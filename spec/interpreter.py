@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
@@ -57,9 +55,6 @@ START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 SETTLE_SECONDS = 20.0
 """How long a store may take to write titles that are made at once."""
-
-HASTE = 1e-5
-"""Seconds a thread of a race may run before others get their turn."""
 
 VICTIM = -1
 """The number of the client whose process is killed."""
@@ -462,11 +457,10 @@ class Interpreter:
 
         # Daemons: a call that hangs must not keep the process from ending.
         workers = [Worker(target=follow, args=(branch,), daemon=True) for branch in range(len(branches))]
-        with _hasty():
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
         return Returned(History(tuple(call for calls in done for call in calls)))
 
     def _client(self, operation: Operation, number: int) -> Memory | VectorIndex:
@@ -495,7 +489,7 @@ class Interpreter:
             return Refused(error.code, error.message, error.clause, error.also)
         arguments = call.arguments()
         try:
-            outcome = self._attempt(lambda client=victim.client: call.call(client, arguments))
+            outcome = self._attempt(call.call, victim.client, arguments)
         finally:
             victim.kill()
         spoil(arguments)
@@ -506,17 +500,6 @@ def run(program: Program, namespace: Namespace) -> Transcript:
     """The program's transcript on a fresh namespace. On a store that is not durable, reopen does nothing."""
     with Interpreter(program, namespace) as interpreter:
         return interpreter.run(program.operations)
-
-
-@contextmanager
-def _hasty() -> Generator[None]:
-    """Have threads take turns quickly: what is done within a process then overlaps as what servers do."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(HASTE)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _calls(operation: Operation) -> Sequence[Operation]:

@@ -13,6 +13,7 @@ the calls of the race one after another, so that what they do wrong alone is not
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, cast
@@ -234,14 +235,14 @@ class _World(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> bytes:
-        """Equal for worlds that no call could tell apart."""
+        """A digest, equal for worlds that no call could tell apart."""
         rows = {
             name: ([row.message for row in rows], [row.message.id for row in sorted(rows, key=lambda r: r.position)])
             for name, rows in self.state.rows.items()
         }
         state = self.state
         parts = (state.threads, rows, state.embedded, state.untitled, state.notes, self.indexes, self.loose)
-        return msgspec.msgpack.encode(parts)
+        return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()
 
 
 class _Search:

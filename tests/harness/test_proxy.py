@@ -105,7 +105,7 @@ def test_a_target_that_moved_is_found(echo: Echo) -> None:
     places = iter([("127.0.0.1", 1), echo.address()])
     proxy = Proxy(lambda: next(places), random.Random(0))
     try:
-        with connect(proxy) as connection, suppress(OSError):
+        with suppress(OSError), connect(proxy) as connection:
             all_of(connection)
         with connect(proxy) as connection:
             connection.sendall(b"hello")
