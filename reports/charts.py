@@ -100,7 +100,8 @@ class Charts:
 
 def label(text: str) -> str:
     """A text as charts show it: short, and nothing in it that hides or reorders."""
-    return "\n".join(visible(line) for line in cut(text, LONGEST).split("\n"))
+    # Escaped before it is cut, so that a label of a label is the same: scales know stores by it.
+    return cut("\n".join(visible(line) for line in text.split("\n")), LONGEST)
 
 
 def packed(rows: Rows) -> dict[str, Any]:

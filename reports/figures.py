@@ -47,7 +47,6 @@ class Figure(NamedTuple):
 
     key: str
     title: str
-    note: str
     table: Table
 
 
@@ -136,7 +135,7 @@ def recall(key: str, runs: Sequence[Manifest], stores: Sequence[Store], drawn: C
             for row in rows
         )
         columns = ("store", "setting", "recall", "ops/s at the peak", "beaten by another setting")
-        figures.append(Figure(chart, workload, "", Table(2, columns, cells)))
+        figures.append(Figure(chart, workload, Table(2, columns, cells)))
     tables = (
         Table(
             3,
@@ -206,7 +205,7 @@ def latency(key: str, workloads: Sequence[str], stores: Sequence[Store], drawn: 
             rows=rows,
             zones=[*_zones(opened)],
         )
-        figures.append(Figure(chart, workload, "", _latencies(opened)))
+        figures.append(Figure(chart, workload, _latencies(opened)))
     return Part(
         f"{key}-latency",
         "Latency against load",
@@ -284,7 +283,7 @@ def percentiles(key: str, workloads: Sequence[str], stores: Sequence[Store], dra
             lambda loads=loads: charts.percentiles(names, loads),
             rows=rows,
         )
-        figures.append(Figure(chart, workload, "", _by_percentile(opened)))
+        figures.append(Figure(chart, workload, _by_percentile(opened)))
     return Part(
         f"{key}-percentiles",
         "Percentiles",
@@ -295,7 +294,8 @@ def percentiles(key: str, workloads: Sequence[str], stores: Sequence[Store], dra
 
 def _curve(row: Row) -> dict[str, float]:
     """All percentiles known of a row; runs by an older memassay have those of their profile alone."""
-    return row.curve_ms or {q: ms for q, ms in row.response_ms.items() if ms is not None}
+    known = row.curve_ms or {q: ms for q, ms in row.response_ms.items() if ms is not None}
+    return {q: ms for q, ms in known.items() if float(q) < 100}  # the axis of nines has no end
 
 
 def _by_percentile(opened: Sequence[tuple[Store, Row]]) -> Table:
@@ -342,7 +342,7 @@ def selectivity(key: str, stores: Sequence[Store], drawn: Charts) -> Part:
         )
         columns = ("store", "rows left", "recall", "short answers", "p50 ms, closed loop")
         title = {"independent": "any rows", "aligned": "rows near the query", "against": "rows far from the query"}
-        figures.append(Figure(chart, title.get(relation or "", relation or ""), "", Table(2, columns, cells)))
+        figures.append(Figure(chart, title.get(relation or "", relation or ""), Table(2, columns, cells)))
     return Part(
         f"{key}-selectivity",
         "Selectivity",
@@ -414,7 +414,7 @@ def freshness(key: str, stores: Sequence[Store], drawn: Charts) -> Part:
             for store, end, lag in lags
         )
         columns = ("store", "row is", "p50 ms", "p95 ms", "stale looks", "never", "of")
-        figures.append(Figure(chart, f"{kind}, by {way}", "", Table(2, columns, cells)))
+        figures.append(Figure(chart, f"{kind}, by {way}", Table(2, columns, cells)))
     counts = tuple(_counts(store, each) for store in stores for each in store.manifest.freshness.get(store.name, []))
     columns = ("store", "rows", "given", "acknowledged", "visible", "rejected", "deleted", "left")
     return Part(

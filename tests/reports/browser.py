@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = (
@@ -70,4 +70,4 @@ class Visit:
         """Come near every chart, and wait until it is drawn."""
         for box in self.page.locator("[data-chart]").all():
             box.scroll_into_view_if_needed()
-        self.page.wait_for_function("!document.querySelector('[data-chart]:not([data-drawn])')")
+        expect(self.page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=15_000)

@@ -281,21 +281,14 @@ def test_a_page_is_dark_where_that_is_preferred(opened: Open) -> None:
     ]
 
 
-def colours(visit: Visit) -> set[str]:
-    return set(
-        visit.page.evaluate(
-            "[...document.querySelectorAll('[data-chart] svg [stroke]')].map((mark) => mark.getAttribute('stroke'))"
-        )
-    )
-
-
 def test_charts_take_on_the_theme_when_it_changes(opened: Open) -> None:
     visit = opened("performance.html", color_scheme="light")
     visit.draw()
-    light = colours(visit)
+    light, dark = (visit.page.locator(f"[data-chart] svg [stroke='{colour}']") for colour in ("#0062a3", "#6cb8f0"))
+    assert (light.count() > 0, dark.count()) == (True, 0)
     visit.page.emulate_media(color_scheme="dark")
-    visit.page.wait_for_function("document.querySelector('[data-chart] svg [stroke=\"#6cb8f0\"]')")
-    assert "#0062a3" in light
+    expect(light).to_have_count(0)
+    assert dark.count() > 0
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
@@ -339,18 +332,14 @@ def test_every_chart_is_drawn(opened: Open) -> None:
     assert visit.page.locator("[data-chart] svg").count() == visit.page.locator("[data-chart]").count() > 15
 
 
-LINES = """JSON.stringify([...document.querySelectorAll("[data-chart='b1-percentiles-0'] .mark-line path")].map(
-    (line) => line.getAttribute("d")))"""
-"""How the lines of the first chart of percentiles run."""
-
-
 def test_another_load_can_be_chosen(opened: Open) -> None:
     visit = opened("performance.html#b1-percentiles")
     visit.draw()
-    figure = visit.page.locator("figure", has=visit.page.locator("[data-chart='b1-percentiles-0']"))
-    before = visit.page.evaluate(LINES)
-    figure.get_by_label("Load").select_option("50% of peak")
-    visit.page.wait_for_function(f"(before) => {LINES} !== before", arg=before)
+    chart = visit.page.locator("[data-chart='b1-percentiles-0']")
+    line = chart.locator(".mark-line path").first
+    before = line.get_attribute("d") or ""
+    visit.page.locator("figure", has=chart).get_by_role("combobox").select_option("50% of peak")
+    expect(line).not_to_have_attribute("d", before)
 
 
 POINTS = "[data-chart='b1-latency-0'] .mark-symbol.role-mark path"
@@ -432,7 +421,9 @@ FOREIGN = {
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_the_policy_stops_what_is_foreign(opened: Open, kind: str) -> None:
     visit = opened("performance.html")
-    visit.page.evaluate("document.addEventListener('securitypolicyviolation', () => { window.stopped = true; })")
+    visit.page.evaluate(
+        "document.addEventListener('securitypolicyviolation', () => { document.body.dataset.stopped = ''; })"
+    )
     visit.page.evaluate(f"() => {{ {FOREIGN[kind]} }}")
-    visit.page.wait_for_function("window.stopped")
+    expect(visit.page.locator("body[data-stopped]")).to_be_attached()
     assert visit.page.evaluate("window.hacked") is None

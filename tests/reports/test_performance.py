@@ -269,6 +269,11 @@ def test_packed_rows_unpack(rows: list[dict[str, Any]]) -> None:
     assert unpacked(packed(rows)) == rows
 
 
+@pytest.mark.parametrize("text", ["one", "\u202e" * 30, "<" * 200, "0.73\n1% short"])
+def test_a_label_of_a_label_is_the_same(text: str) -> None:
+    assert charts.label(charts.label(text)) == charts.label(text)
+
+
 def test_nothing_ends_the_data_within_a_page() -> None:
     found = Charts()
     found.add("key", "spec", dict, rows=[{"store": "</script><!--"}])
