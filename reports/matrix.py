@@ -25,7 +25,7 @@ FAMILIES = {
     "VEC": "vector indices",
     "SEM": "semantic recall",
     "ISO": "isolation",
-    "CON": "visibility",
+    "CON": "several clients",
     "DUR": "durability",
     "CAP": "capabilities",
 }

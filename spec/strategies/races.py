@@ -71,16 +71,24 @@ def _raced(
     letters = distinct(rng, pools.IDS, 3, 3)
     before, here = Place("u", "u-", letters), Place("t", "", letters)
     steps: Operations = [*arranged(before), ops.Tick(ms=1000)]
-    steps += [call for branch in kind(Random(seed), before) for call in branch]
-    steps += [*_both(), *arranged(here), ops.Observe(), ops.Tick(ms=pick(rng, (1, 1000)))]
+    for branch in kind(Random(seed), before):
+        steps += [*branch, ops.Observe()]
+    if embedder:
+        steps.append(_nearest("u"))
+    steps += [ops.Observe(client=1), *arranged(here), ops.Observe(), ops.Tick(ms=pick(rng, (1, 1000)))]
     steps += [ops.Race(branches=kind(Random(seed), here)), *_both()]
     if kind in (_deletion, _creates):
         # What a thread that is gone has left comes to light when its id is taken again.
         steps += [ops.CreateThread(id="t", resource_id="r1"), *_both()]
     if embedder:
-        nearest: Form = {"semantic_recall": {"top_k": 10, "message_range": 0}}
-        steps.append(ops.Recall(thread_id="t", vector_search_string="[1, 0, 0]", per_page=0, thread_config=nearest))
+        steps.append(_nearest("t"))
     return ops.Program(operations=tuple(steps), options=options or {}, embedder=embedder)
+
+
+def _nearest(thread: str) -> ops.Recall:
+    """All messages that have an embedding, each with a score of its own."""
+    everything: Form = {"semantic_recall": {"top_k": 50, "message_range": 0}}
+    return ops.Recall(thread_id=thread, vector_search_string="[1, 0, 0]", per_page=0, thread_config=everything)
 
 
 def _both() -> Operations:
@@ -208,7 +216,8 @@ def _creates(rng: Random, place: Place) -> Branches:
     name = f"{thread}-new"
     branches: Branches = [[ops.CreateThread(id=name, resource_id="r1", title=f"by {branch}")] for branch in range(3)]
     if chance(rng, 40):
-        branches.append([ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{place.prefix}c")])
+        # The first, so that it succeeds where they are rehearsed.
+        branches.insert(0, [ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{place.prefix}c")])
     if chance(rng, 40):
         branches[0].append(_save(name, place.new("0")))
     return branches
@@ -321,33 +330,48 @@ INDICES: Sequence[Kind] = (_upserts, _one_row, _one_row, _changes, _removals, _r
 
 
 def kills(rng: Random) -> ops.Program:
-    """DUR-1a: a process dies in a call, and what it and others had been told is there."""
-    place = Place("t", "", distinct(rng, pools.IDS, 3, 3))
-    one, two, three = place.old
-    if chance(rng, 25):
-        rows: list[Form] = [_row(one, 7), _row(place.new("1"), 5), _row(place.new("2"), 6)]
-        dying: ops.Raced = pick(
-            rng, (ops.UpsertVectors(index="t", vectors=rows), ops.DeleteVectors(index="t", ids=[one, two]))
-        )
-        steps = [*_index(place), ops.Observe()]
-    else:
-        new = place.new("1")
-        dying = pick(
-            rng,
-            (
-                _save("t", new, one, place.new("2")),
-                _save("t2", new, two),
-                ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in (one, three)]),
-                ops.DeleteMessages(ids=[one, three]),
-                ops.ClearMessages(thread_id="t"),
-                ops.DeleteThread(thread_id="t"),
-                ops.CloneThread(source_thread_id="t", new_thread_id="t-copy", label="c"),
-                ops.UpdateThread(thread_id="t", metadata={"k": 2}),
-            ),
-        )
-        acknowledged = _save("t", place.new("8"), place.new("9"))
-        steps = [*_thread(place), ops.Observe(), ops.Tick(ms=1000), acknowledged]
-    steps += [ops.Kill(operation=dying, point=pick(rng, ("before commit", "after commit"))), ops.Observe()]
+    """DUR-1a: a process dies in a call, and what it and others had been told is there.
+
+    The call is rehearsed, as those of races are.
+    """
+    letters, seed = distinct(rng, pools.IDS, 3, 3), rng.getrandbits(32)
+    before, here = Place("u", "u-", letters), Place("t", "", letters)
+    index = chance(rng, 25)
+    arranged, dying = (_index, _dying_index) if index else (_thread, _dying)
+    acknowledged: Operations = [] if index else [_save("t", here.new("8"), here.new("9"))]
+    point = pick(rng, ("before commit", "after commit"))
+    steps = [
+        *(*arranged(before), ops.Observe(), ops.Tick(ms=1000), dying(Random(seed), before), ops.Observe()),
+        *(*arranged(here), ops.Observe(), ops.Tick(ms=1000), *acknowledged),
+        *(ops.Kill(operation=dying(Random(seed), here), point=point), ops.Observe()),
+    ]
     if chance(rng, 50):
         steps += [ops.Reopen(), ops.Observe()]
     return ops.Program(operations=tuple(steps))
+
+
+def _dying(rng: Random, place: Place) -> ops.Raced:
+    """A call on threads and messages."""
+    thread, (one, two, three) = place.name, place.old
+    calls: tuple[ops.Raced, ...] = (
+        _save(thread, place.new("1"), one, place.new("2")),
+        _save(thread + "2", place.new("1"), two),
+        ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in (one, three)]),
+        ops.DeleteMessages(ids=[one, three]),
+        ops.ClearMessages(thread_id=thread),
+        ops.DeleteThread(thread_id=thread),
+        ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{place.prefix}c"),
+        ops.UpdateThread(thread_id=thread, metadata={"k": 2}),
+    )
+    return pick(rng, calls)
+
+
+def _dying_index(rng: Random, place: Place) -> ops.Raced:
+    """A call on an index."""
+    one, two, _ = place.old
+    rows: list[Form] = [_row(one, 7), _row(place.new("1"), 5), _row(place.new("2"), 6)]
+    calls: tuple[ops.Raced, ...] = (
+        ops.UpsertVectors(index=place.name, vectors=rows),
+        ops.DeleteVectors(index=place.name, ids=[one, two]),
+    )
+    return pick(rng, calls)

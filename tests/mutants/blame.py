@@ -52,6 +52,8 @@ ALSO: dict[str, tuple[str, ...]] = {
     "ISO-2": ("THR-5", "MSG-5", "ORD-6"),
     # What is lost by reopening is what was saved last, or its order; a second client finds it as it was.
     "DUR": ("CON-1", "MSG-1", "ORD-1"),
+    # Clients that are opened for a race reload, too.
+    "reloads_by_id": ("CON-1", "CON-2", "ORD-1"),
     # A read that is late is judged by what it reads, where nothing older would explain it.
     "CON": ("MSG-3", "ISO-2", "THR-4"),
     "CON-1a": ("SEM-3", "SEM-4"),
