@@ -69,13 +69,14 @@ def _raced(
 ) -> ops.Program:
     kind, seed = pick(rng, kinds), rng.getrandbits(32)
     letters = distinct(rng, pools.IDS, 3, 3)
-    before, here = Place("u", "u-", letters), Place("t", "", letters)
+    before, here = Place("u", "u", letters), Place("t", "", letters)
     steps: Operations = [*arranged(before), ops.Tick(ms=1000)]
     for branch in kind(Random(seed), before):
         steps += [*branch, ops.Observe()]
     if embedder:
         steps.append(_nearest("u"))
-    steps += [ops.Observe(client=1), *arranged(here), ops.Observe(), ops.Tick(ms=pick(rng, (1, 1000)))]
+    steps += [ops.Observe(client=1), *arranged(here), ops.Observe()]
+    steps += [*([_nearest("t")] if embedder else []), ops.Tick(ms=pick(rng, (1, 1000)))]
     steps += [ops.Race(branches=kind(Random(seed), here)), *_both()]
     if kind in (_deletion, _creates):
         # What a thread that is gone has left comes to light when its id is taken again.
@@ -175,12 +176,10 @@ def _deletion(rng: Random, place: Place) -> Branches:
     gone: list[ops.Raced] = [ops.DeleteThread(thread_id=thread)]
     if chance(rng, 40):
         gone += [ops.CreateThread(id=thread, resource_id="r1", title="again")]
-    branches: Branches = [
-        gone,
-        [_save(thread, place.new("1"), place.new("2")), _save(thread, place.new("3"), number=8)],
-    ]
-    branches.append([pick(rng, (_save(thread, place.old[0]), _save(thread, place.new("4"), number=9)))])
-    return _watched(rng, branches, thread)
+    saves: list[ops.Raced] = [_save(thread, place.new("1"), place.new("2")), _save(thread, place.new("3"), number=8)]
+    other = pick(rng, (_save(thread, place.old[0]), _save(thread, place.new("4"), number=9)))
+    # The deletion last, so that the saves are rehearsed, too.
+    return _watched(rng, [saves, [other], gone], thread)
 
 
 def _clearing(rng: Random, place: Place) -> Branches:
@@ -190,7 +189,7 @@ def _clearing(rng: Random, place: Place) -> Branches:
     if chance(rng, 50):
         gone = ops.DeleteMessages(ids=[place.old[0], place.old[2]])
     change = ops.UpdateMessages(updates=[{"id": place.old[0], "content": "[1, 0.7, 0] changed"}])
-    branches: Branches = [[gone], [_save(thread, place.new("1"), place.new("2"))], [change]]
+    branches: Branches = [[_save(thread, place.new("1"), place.new("2"))], [change], [gone]]
     return _watched(rng, branches, thread)
 
 
@@ -200,7 +199,7 @@ def _clone(rng: Random, place: Place) -> Branches:
     given: dict[str, Form] = {"title": "copy"} if chance(rng, 50) else {}
     if chance(rng, 30):
         given["message_limit"] = pick(rng, (2, 4))
-    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{place.prefix}c", **given)
+    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}copy", label=f"{place.prefix}c", **given)
     branches: Branches = [
         [copy],
         [_save(thread, place.new("1")), _save(thread, place.new("2"), place.new("3"), number=6)],
@@ -213,7 +212,7 @@ def _clone(rng: Random, place: Place) -> Branches:
 def _creates(rng: Random, place: Place) -> Branches:
     """All create one thread, one of them by cloning."""
     thread = place.name
-    name = f"{thread}-new"
+    name = f"{thread}new"
     branches: Branches = [[ops.CreateThread(id=name, resource_id="r1", title=f"by {branch}")] for branch in range(3)]
     if chance(rng, 40):
         # The first, so that it succeeds where they are rehearsed.
@@ -301,12 +300,12 @@ def _removals(rng: Random, place: Place) -> Branches:
         gone.append(ops.CreateIndex(index=name, dimension=2))
     rows: list[Form] = [_row(place.new("1"), 5), _row(place.new("2"), 6)]
     change = ops.UpdateVector(index=name, id=place.old[0], metadata={"n": 7})
-    return [gone, [ops.UpsertVectors(index=name, vectors=rows)], [change]]
+    return [[ops.UpsertVectors(index=name, vectors=rows)], [change], gone]
 
 
 def _new_index(rng: Random, place: Place) -> Branches:
     name = place.name
-    new = f"{name}-new"
+    new = f"{name}new"
     branches: Branches = [[ops.CreateIndex(index=new, dimension=pick(rng, (2, 3)))] for _ in range(3)]
     branches[0] = [
         ops.CreateIndex(index=new, dimension=2),
@@ -335,7 +334,7 @@ def kills(rng: Random) -> ops.Program:
     The call is rehearsed, as those of races are.
     """
     letters, seed = distinct(rng, pools.IDS, 3, 3), rng.getrandbits(32)
-    before, here = Place("u", "u-", letters), Place("t", "", letters)
+    before, here = Place("u", "u", letters), Place("t", "", letters)
     index = chance(rng, 25)
     arranged, dying = (_index, _dying_index) if index else (_thread, _dying)
     acknowledged: Operations = [] if index else [_save("t", here.new("8"), here.new("9"))]
@@ -360,7 +359,7 @@ def _dying(rng: Random, place: Place) -> ops.Raced:
         ops.DeleteMessages(ids=[one, three]),
         ops.ClearMessages(thread_id=thread),
         ops.DeleteThread(thread_id=thread),
-        ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{place.prefix}c"),
+        ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}copy", label=f"{place.prefix}c"),
         ops.UpdateThread(thread_id=thread, metadata={"k": 2}),
     )
     return pick(rng, calls)
