@@ -1,7 +1,7 @@
 """Soaking: a mixed load for minutes, every answer judged, with an eye on memory and file handles.
 
 Programs of all kinds run one after another in clients of their own, which are opened and closed; between them a
-client that stays open all the time works on. After each turn it is noted what the processes hold.
+client that stays open all the time works on. Every second it is noted what the processes hold.
 
 Growth is judged after a warm-up, as caches fill and a heap is touched for the first time. The slope is that of Theil
 and Sen, the median over all pairs of samples, which garbage collections and other outliers do not move; it counts as
@@ -49,6 +49,9 @@ WARM_UP = 1 / 3
 LEAST_SAMPLES = 12
 LEAST_SECONDS = 15.0
 """What it takes for a verdict on growth."""
+
+EVERY = 1.0
+"""Seconds between samples."""
 
 TURN = 12
 """Programs of a turn."""
@@ -104,10 +107,11 @@ class Soak:
                 while self.elapsed < self._seconds:
                     for _ in range(TURN):
                         self._program(namespaces, next(programs))
+                        self._sample()
                     for client in staying:
                         program = storms.writer(rng, client.kind, CALLS, self._engine.capabilities)
                         self._long(client, program)
-                    self._sample()
+                        self._sample()
             finally:
                 for client in staying:
                     with suppress(Exception):
@@ -196,6 +200,9 @@ class Soak:
         )
 
     def _sample(self) -> None:
+        """Note what is held, now and then."""
+        if self._samples and self.elapsed < self._samples[-1].seconds + EVERY:
+            return
         gc.collect()
         second = None if self._engine.second is None else self._engine.second.pid
         held: dict[str, Sequence[psutil.Process]] = {

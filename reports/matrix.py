@@ -27,7 +27,7 @@ FAMILIES = {
     "WM": "working memory",
     "TTL": "titles",
     "ISO": "isolation",
-    "CON": "visibility",
+    "CON": "several clients",
     "DUR": "durability",
     "CAP": "capabilities",
 }

@@ -145,6 +145,18 @@ class State(msgspec.Struct):
     notes: dict[str, dict[str, str]] = msgspec.field(default_factory=lambda: {"thread": {}, "resource": {}})
     next_position: int = 0
 
+    def copy(self) -> State:
+        """Another that holds the same; what is in it is never changed in place."""
+        return State(
+            threads={**self.threads},
+            rows={name: [*rows] for name, rows in self.rows.items()},
+            by_id={**self.by_id},
+            embedded={**self.embedded},
+            untitled=[*self.untitled],
+            notes={scope: {**values} for scope, values in self.notes.items()},
+            next_position=self.next_position,
+        )
+
     @property
     def working(self) -> dict[Owner, str]:
         """The working memory by owner; a copy."""

@@ -79,12 +79,14 @@ class ModelIndex:
 
     def describe_index(self, name: str) -> IndexDescription:
         """See protocols.VectorIndex."""
-        index, rows = self.find(name)
-        return IndexDescription(index.name, index.dimension, index.metric, index.config, len(rows))
+        with self._lock:
+            index, rows = self.find(name)
+            return IndexDescription(index.name, index.dimension, index.metric, index.config, len(rows))
 
     def list_indexes(self) -> tuple[str, ...]:
         """See protocols.VectorIndex."""
-        return tuple(sorted(self.state.indexes))
+        with self._lock:
+            return tuple(sorted(self.state.indexes))
 
     def drop_index(self, name: str) -> None:
         """See protocols.VectorIndex."""
@@ -105,7 +107,7 @@ class ModelIndex:
 
     def get_vectors(self, name: str, ids: Sequence[str]) -> tuple[VectorRow, ...]:
         """See protocols.VectorIndex."""
-        with refusing(lambda: [lambda: parse_ids(ids)]):
+        with self._lock, refusing(lambda: [lambda: parse_ids(ids)]):
             _, rows = self.find(name)
             return tuple(
                 VectorRow(row_id, rows[row_id].vector, copy_json(rows[row_id].metadata))
@@ -155,20 +157,23 @@ class ModelIndex:
         exact: bool = False,
     ) -> tuple[VectorHit, ...]:
         """See protocols.VectorIndex."""
-        with refusing(
-            lambda: [
-                lambda: _parse_query(vector, self.state.indexes.get(name)),
-                lambda: _parse_query(top_k=top_k),
-                lambda: _parse_query(filter=filter),
-                lambda: _parse_query(min_score=min_score),
-                lambda: _parse_query(exact=exact),
-            ]
+        with (
+            self._lock,
+            refusing(
+                lambda: [
+                    lambda: _parse_query(vector, self.state.indexes.get(name)),
+                    lambda: _parse_query(top_k=top_k),
+                    lambda: _parse_query(filter=filter),
+                    lambda: _parse_query(min_score=min_score),
+                    lambda: _parse_query(exact=exact),
+                ]
+            ),
         ):
             index, _ = self.find(name)
             asked = parse_query(
                 vector, index.dimension, index.metric, top_k=top_k, filter=filter, min_score=min_score, exact=exact
             )
-        return self.answer(index, asked)
+            return self.answer(index, asked)
 
     def answer(self, index: NewIndex, asked: VectorQuery) -> tuple[VectorHit, ...]:
         """The hits of a checked query."""

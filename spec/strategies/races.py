@@ -69,18 +69,27 @@ def _raced(
 ) -> ops.Program:
     kind, seed = pick(rng, kinds), rng.getrandbits(32)
     letters = distinct(rng, pools.IDS, 3, 3)
-    before, here = Place("u", "u-", letters), Place("t", "", letters)
+    before, here = Place("u", "u", letters), Place("t", "", letters)
     steps: Operations = [*arranged(before), ops.Tick(ms=1000)]
-    steps += [call for branch in kind(Random(seed), before) for call in branch]
-    steps += [*_both(), *arranged(here), ops.Observe(), ops.Tick(ms=pick(rng, (1, 1000)))]
+    for branch in kind(Random(seed), before):
+        steps += [*branch, ops.Observe()]
+    if embedder:
+        steps.append(_nearest("u"))
+    steps += [ops.Observe(client=1), *arranged(here), ops.Observe()]
+    steps += [*([_nearest("t")] if embedder else []), ops.Tick(ms=pick(rng, (1, 1000)))]
     steps += [ops.Race(branches=kind(Random(seed), here)), *_both()]
     if kind in (_deletion, _creates):
         # What a thread that is gone has left comes to light when its id is taken again.
         steps += [ops.CreateThread(id="t", resource_id="r1"), *_both()]
     if embedder:
-        nearest: Form = {"semantic_recall": {"top_k": 10, "message_range": 0}}
-        steps.append(ops.Recall(thread_id="t", vector_search_string="[1, 0, 0]", per_page=0, thread_config=nearest))
+        steps.append(_nearest("t"))
     return ops.Program(operations=tuple(steps), options=options or {}, embedder=embedder)
+
+
+def _nearest(thread: str) -> ops.Recall:
+    """All messages that have an embedding, each with a score of its own."""
+    everything: Form = {"semantic_recall": {"top_k": 50, "message_range": 0}}
+    return ops.Recall(thread_id=thread, vector_search_string="[1, 0, 0]", per_page=0, thread_config=everything)
 
 
 def _both() -> Operations:
@@ -167,12 +176,10 @@ def _deletion(rng: Random, place: Place) -> Branches:
     gone: list[ops.Raced] = [ops.DeleteThread(thread_id=thread)]
     if chance(rng, 40):
         gone += [ops.CreateThread(id=thread, resource_id="r1", title="again")]
-    branches: Branches = [
-        gone,
-        [_save(thread, place.new("1"), place.new("2")), _save(thread, place.new("3"), number=8)],
-    ]
-    branches.append([pick(rng, (_save(thread, place.old[0]), _save(thread, place.new("4"), number=9)))])
-    return _watched(rng, branches, thread)
+    saves: list[ops.Raced] = [_save(thread, place.new("1"), place.new("2")), _save(thread, place.new("3"), number=8)]
+    other = pick(rng, (_save(thread, place.old[0]), _save(thread, place.new("4"), number=9)))
+    # The deletion last, so that the saves are rehearsed, too.
+    return _watched(rng, [saves, [other], gone], thread)
 
 
 def _clearing(rng: Random, place: Place) -> Branches:
@@ -182,7 +189,7 @@ def _clearing(rng: Random, place: Place) -> Branches:
     if chance(rng, 50):
         gone = ops.DeleteMessages(ids=[place.old[0], place.old[2]])
     change = ops.UpdateMessages(updates=[{"id": place.old[0], "content": "[1, 0.7, 0] changed"}])
-    branches: Branches = [[gone], [_save(thread, place.new("1"), place.new("2"))], [change]]
+    branches: Branches = [[_save(thread, place.new("1"), place.new("2"))], [change], [gone]]
     return _watched(rng, branches, thread)
 
 
@@ -192,7 +199,7 @@ def _clone(rng: Random, place: Place) -> Branches:
     given: dict[str, Form] = {"title": "copy"} if chance(rng, 50) else {}
     if chance(rng, 30):
         given["message_limit"] = pick(rng, (2, 4))
-    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}-copy", label=f"{place.prefix}c", **given)
+    copy = ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}copy", label=f"{place.prefix}c", **given)
     branches: Branches = [
         [copy],
         [_save(thread, place.new("1")), _save(thread, place.new("2"), place.new("3"), number=6)],
@@ -205,10 +212,11 @@ def _clone(rng: Random, place: Place) -> Branches:
 def _creates(rng: Random, place: Place) -> Branches:
     """All create one thread, one of them by cloning."""
     thread = place.name
-    name = f"{thread}-new"
+    name = f"{thread}new"
     branches: Branches = [[ops.CreateThread(id=name, resource_id="r1", title=f"by {branch}")] for branch in range(3)]
     if chance(rng, 40):
-        branches.append([ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{place.prefix}c")])
+        # The first, so that it succeeds where they are rehearsed.
+        branches.insert(0, [ops.CloneThread(source_thread_id=thread, new_thread_id=name, label=f"{place.prefix}c")])
     if chance(rng, 40):
         branches[0].append(_save(name, place.new("0")))
     return branches
@@ -292,12 +300,12 @@ def _removals(rng: Random, place: Place) -> Branches:
         gone.append(ops.CreateIndex(index=name, dimension=2))
     rows: list[Form] = [_row(place.new("1"), 5), _row(place.new("2"), 6)]
     change = ops.UpdateVector(index=name, id=place.old[0], metadata={"n": 7})
-    return [gone, [ops.UpsertVectors(index=name, vectors=rows)], [change]]
+    return [[ops.UpsertVectors(index=name, vectors=rows)], [change], gone]
 
 
 def _new_index(rng: Random, place: Place) -> Branches:
     name = place.name
-    new = f"{name}-new"
+    new = f"{name}new"
     branches: Branches = [[ops.CreateIndex(index=new, dimension=pick(rng, (2, 3)))] for _ in range(3)]
     branches[0] = [
         ops.CreateIndex(index=new, dimension=2),
@@ -321,33 +329,48 @@ INDICES: Sequence[Kind] = (_upserts, _one_row, _one_row, _changes, _removals, _r
 
 
 def kills(rng: Random) -> ops.Program:
-    """DUR-1a: a process dies in a call, and what it and others had been told is there."""
-    place = Place("t", "", distinct(rng, pools.IDS, 3, 3))
-    one, two, three = place.old
-    if chance(rng, 25):
-        rows: list[Form] = [_row(one, 7), _row(place.new("1"), 5), _row(place.new("2"), 6)]
-        dying: ops.Raced = pick(
-            rng, (ops.UpsertVectors(index="t", vectors=rows), ops.DeleteVectors(index="t", ids=[one, two]))
-        )
-        steps = [*_index(place), ops.Observe()]
-    else:
-        new = place.new("1")
-        dying = pick(
-            rng,
-            (
-                _save("t", new, one, place.new("2")),
-                _save("t2", new, two),
-                ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in (one, three)]),
-                ops.DeleteMessages(ids=[one, three]),
-                ops.ClearMessages(thread_id="t"),
-                ops.DeleteThread(thread_id="t"),
-                ops.CloneThread(source_thread_id="t", new_thread_id="t-copy", label="c"),
-                ops.UpdateThread(thread_id="t", metadata={"k": 2}),
-            ),
-        )
-        acknowledged = _save("t", place.new("8"), place.new("9"))
-        steps = [*_thread(place), ops.Observe(), ops.Tick(ms=1000), acknowledged]
-    steps += [ops.Kill(operation=dying, point=pick(rng, ("before commit", "after commit"))), ops.Observe()]
+    """DUR-1a: a process dies in a call, and what it and others had been told is there.
+
+    The call is rehearsed, as those of races are.
+    """
+    letters, seed = distinct(rng, pools.IDS, 3, 3), rng.getrandbits(32)
+    before, here = Place("u", "u", letters), Place("t", "", letters)
+    index = chance(rng, 25)
+    arranged, dying = (_index, _dying_index) if index else (_thread, _dying)
+    acknowledged: Operations = [] if index else [_save("t", here.new("8"), here.new("9"))]
+    point = pick(rng, ("before commit", "after commit"))
+    steps = [
+        *(*arranged(before), ops.Observe(), ops.Tick(ms=1000), dying(Random(seed), before), ops.Observe()),
+        *(*arranged(here), ops.Observe(), ops.Tick(ms=1000), *acknowledged),
+        *(ops.Kill(operation=dying(Random(seed), here), point=point), ops.Observe()),
+    ]
     if chance(rng, 50):
         steps += [ops.Reopen(), ops.Observe()]
     return ops.Program(operations=tuple(steps))
+
+
+def _dying(rng: Random, place: Place) -> ops.Raced:
+    """A call on threads and messages."""
+    thread, (one, two, three) = place.name, place.old
+    calls: tuple[ops.Raced, ...] = (
+        _save(thread, place.new("1"), one, place.new("2")),
+        _save(thread + "2", place.new("1"), two),
+        ops.UpdateMessages(updates=[{"id": name, "content": "changed"} for name in (one, three)]),
+        ops.DeleteMessages(ids=[one, three]),
+        ops.ClearMessages(thread_id=thread),
+        ops.DeleteThread(thread_id=thread),
+        ops.CloneThread(source_thread_id=thread, new_thread_id=f"{thread}copy", label=f"{place.prefix}c"),
+        ops.UpdateThread(thread_id=thread, metadata={"k": 2}),
+    )
+    return pick(rng, calls)
+
+
+def _dying_index(rng: Random, place: Place) -> ops.Raced:
+    """A call on an index."""
+    one, two, _ = place.old
+    rows: list[Form] = [_row(one, 7), _row(place.new("1"), 5), _row(place.new("2"), 6)]
+    calls: tuple[ops.Raced, ...] = (
+        ops.UpsertVectors(index=place.name, vectors=rows),
+        ops.DeleteVectors(index=place.name, ids=[one, two]),
+    )
+    return pick(rng, calls)

@@ -11,9 +11,10 @@ from memassay.spec import program as ops
 from memassay.spec.compare import equal
 from memassay.spec.divergence import Divergence
 from memassay.spec.forms import FillVectors, fill_vectors
-from memassay.spec.interpreter import Crashed, Malformed, Outcome, Refused, Returned, keep, well_formed
+from memassay.spec.interpreter import Crashed, Outcome, Refused, Returned, keep
 from memassay.spec.judge import expect, judge
 from memassay.spec.types import Hit, RecallResult, VectorHit, VectorRow
+from memassay.spec.well_formed import Malformed, well_formed
 
 OBSERVE = ops.Observe()
 
