@@ -41,13 +41,15 @@ class Working:
         updates = [each for each in before if isinstance(each, ops.UpdateWorkingMemory)]
         if updates and not allowed(updates[-1], model) and got == updates[-1].arguments()["value"]:
             return "WM-1a"
-        if any(isinstance(each, ops.DeleteThread | ops.ClearMessages) for each in before):
+        of_resource = owner is not None and owner[0] == "resource"
+        gone = [each for each in before if isinstance(each, ops.DeleteThread | ops.ClearMessages)]
+        if any(of_resource or each.arguments()["thread_id"] == thread_id for each in gone):
             return "WM-1c"
         thread = model.state.threads.get(thread_id)
         lineage = [each.clone.source_thread_id for each in model.state.threads.values() if each.clone is not None]
         if thread is not None and (thread.clone is not None or thread_id in lineage):
             return "WM-1d"
         others = [value for each, value in model.state.working.items() if each != owner]
-        if got in others or (owner is not None and owner[0] == "resource"):
+        if got in others or of_resource:
             return "WM-1b"
         return "WM-1"
