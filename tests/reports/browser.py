@@ -6,9 +6,11 @@ import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = (
@@ -52,15 +54,20 @@ class Visit:
         self.page.on("dialog", self._dialog)
         self.page.on("request", lambda request: self.requests.append(request.url))
 
-    def _dialog(self, dialog: object) -> None:
+    def _dialog(self, dialog: Dialog) -> None:
         self.errors.append("a dialog")
-        getattr(dialog, "dismiss")()  # noqa: B009 - of any kind
+        dialog.dismiss()
 
     def open(self, address: str) -> Page:
         """A file of the site, with what follows it in the address."""
         file, mark, rest = address.partition("#")
         self.page.goto((self.folder / file).as_uri() + mark + rest)
         return self.page
+
+    def violations(self) -> list[Any]:
+        """What axe has against the page as it is now."""
+        axe: Any = import_module("axe_playwright_python.sync_playwright")  # comes without types
+        return axe.Axe().run(self.page).response["violations"]
 
     def text(self, selector: str) -> list[str]:
         """What can be seen of all that match."""

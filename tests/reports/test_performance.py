@@ -123,7 +123,7 @@ def test_few_specifications_draw_all_charts(full: Page) -> None:
 
 
 def test_specifications_are_vega_lite(full: Page) -> None:
-    schema = altair.load_schema()
+    schema: Any = altair.load_schema()
     jsonschema.Draft7Validator.check_schema(schema)
     for spec in drawn(full)["specs"].values():
         jsonschema.Draft7Validator(schema).validate({**spec, "datasets": {"rows": [], "zones": []}})
