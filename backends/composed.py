@@ -37,6 +37,7 @@ from ..spec.errors import (
     IndexNotFound,
     OwnershipMismatch,
     ThreadNotFound,
+    Unavailable,
 )
 from ..spec.index_requests import SEMANTIC_INDEX, NewIndex, parse_semantic_index
 from ..spec.operators import MAX_CONDITIONS, conditions
@@ -318,7 +319,12 @@ class ComposedMemory:
         self._clock = runtime.clock if isinstance(runtime.clock, PinnedClock) else PinnedClock(runtime.clock)
         self._options = parse_config(options, "config")
         self._turn = turn or threading.RLock()
+<<<<<<< HEAD
         self._titles = Titles(self, runtime, self._options, supported=capabilities.titles)
+=======
+        self._left: list[tuple[Sequence[str] | None, Filter | None]] = []
+        """Embeddings of messages that are gone, which the index did not delete: by ids or by filter."""
+>>>>>>> fault
         self._wanted = self._create_index(capabilities) if capabilities.semantic_recall else None
 
     def _create_index(self, capabilities: Capabilities) -> NewIndex | None:
@@ -429,10 +435,29 @@ class ComposedMemory:
     def _discard(self, *, ids: Sequence[str] | None = None, filter: Filter | None = None) -> None:
         """Delete the embeddings of messages that are gone.
 
-        The call has had its effect already, so it cannot fail any more; what stays behind is never shown.
+        The call has had its effect already, so it cannot fail any more; what stays behind is never shown, and is
+        deleted when the index answers again.
         """
         with suppress(Exception):
+            self._sweep()
+        try:
             self._index.delete_vectors(SEMANTIC_INDEX, ids=ids, filter=filter)
+        except Unavailable:
+            self._left.append((ids, filter))
+        except Exception:  # noqa: BLE001 - where nothing is embedded there is no index
+            return
+
+    def _sweep(self) -> None:
+        """Delete the embeddings that could not be when their messages were, as far as these are still gone."""
+        while self._left:
+            ids, filter = self._left[0]
+            if ids is None:
+                probe = [1.0] + [0.0] * (self._index.describe_index(SEMANTIC_INDEX).dimension - 1)
+                hits = self._index.query_vectors(SEMANTIC_INDEX, probe, top_k=MAX_TOP_K, filter=filter, exact=True)
+                ids = [hit.id for hit in hits]
+            there = self._locate(ids)
+            self._index.delete_vectors(SEMANTIC_INDEX, ids=[each for each in ids if each not in there])
+            self._left.pop(0)
 
     # Writes: the index first
 
@@ -601,7 +626,12 @@ class ComposedMemory:
 
     def semantic_index(self) -> IndexDescription | None:
         """See protocols.Memory."""
-        return None if self._wanted is None else self._index.describe_index(SEMANTIC_INDEX)
+        if self._wanted is None:
+            return None
+        if self._left:
+            with self._turn:
+                self._sweep()
+        return self._index.describe_index(SEMANTIC_INDEX)
 
     def _embedder(self) -> Embedder:
         if self._runtime.embedder is None or self._wanted is None:

@@ -188,10 +188,10 @@ class Full:
             os.posix_fallocate(ballast.fileno(), 0, max(room, 1))
 
     def mend(self) -> None:
-        """See Fault. An engine that ended itself is started again."""
+        """See Fault. An engine that ended itself, or gave up, is started again."""
         (self._folder / BALLAST).unlink(missing_ok=True)
         if self._engine is not None:
-            self._engine.revive()
+            self._engine.recover()
 
 
 def disk_missing() -> str:

@@ -198,6 +198,10 @@ class Contained(msgspec.Struct):
             wrapped.start()
         self.way.wait(self.container)
 
+    def recover(self) -> None:
+        """See fragile.Fragile."""
+        self.revive()
+
     def pause(self) -> None:
         """See fragile.Fragile."""
         self.container.get_wrapped_container().pause()

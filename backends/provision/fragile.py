@@ -50,6 +50,10 @@ class Fragile(Protocol):
         """Start it again on what it had stored, and wait until it answers; nothing when it runs. EngineUnavailable."""
         ...
 
+    def recover(self) -> None:
+        """What an operator does once a disk that was full has room again. EngineUnavailable."""
+        ...
+
     def pause(self) -> None:
         """Let it stand still: connections stay, and nothing is answered."""
         ...
@@ -71,6 +75,7 @@ class Tree(msgspec.Struct):
     """An engine that is processes of ours (leftovers.processes); implements Fragile.
 
     listens: where it does. reached: the URL through a host and port. start: starts it again.
+    anew: whether it takes that, to use a disk again that was full.
     """
 
     endpoint: Endpoint
@@ -80,6 +85,7 @@ class Tree(msgspec.Struct):
     reached: Callable[[str, int], str]
     start: Callable[[], object]
     kills: str = "kill -9 of its processes"
+    anew: bool = False
 
     def address(self) -> Address:
         """See Fragile."""
@@ -106,6 +112,12 @@ class Tree(msgspec.Struct):
         """See Fragile."""
         if not leftovers.processes(self.root, self.programs):
             self.start()
+
+    def recover(self) -> None:
+        """See Fragile."""
+        if self.anew:
+            self.kill()
+        self.revive()
 
     def pause(self) -> None:
         """See Fragile."""

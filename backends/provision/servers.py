@@ -99,6 +99,7 @@ class Embedded(msgspec.Struct, frozen=True):
                 listens=lambda: at(_url(server.ports) or address),
                 reached=lambda host, port: moved(address, host, port),
                 start=lambda: start(server, root),
+                anew=True,  # It gives up shards that it could not write to, after a few tries.
             )
 
     @property
