@@ -188,14 +188,16 @@ class Contained(msgspec.Struct):
 
     def kill(self) -> None:
         """See fragile.Fragile."""
-        self.container.get_wrapped_container().kill()
+        with _asking("killed"):
+            self.container.get_wrapped_container().kill()
 
     def revive(self) -> None:
         """See fragile.Fragile."""
-        wrapped = self.container.get_wrapped_container()
-        wrapped.reload()
-        if wrapped.status != "running":
-            wrapped.start()
+        with _asking("started again"):
+            wrapped = self.container.get_wrapped_container()
+            wrapped.reload()
+            if wrapped.status != "running":
+                wrapped.start()
         self.way.wait(self.container)
 
     def recover(self) -> None:
@@ -204,11 +206,24 @@ class Contained(msgspec.Struct):
 
     def pause(self) -> None:
         """See fragile.Fragile."""
-        self.container.get_wrapped_container().pause()
+        with _asking("paused"):
+            self.container.get_wrapped_container().pause()
 
     def resume(self) -> None:
         """See fragile.Fragile."""
-        self.container.get_wrapped_container().unpause()
+        with _asking("resumed"):
+            self.container.get_wrapped_container().unpause()
+
+
+@contextmanager
+def _asking(what: str) -> Generator[None]:
+    """Around requests to the daemon, whose errors are of docker, requests or urllib3."""
+    try:
+        yield
+    except EngineUnavailable:
+        raise
+    except Exception as error:
+        raise EngineUnavailable(f"the container could not be {what}: {_brief(error)}") from error
 
 
 def http_url(container: DockerContainer) -> str:

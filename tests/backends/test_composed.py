@@ -15,7 +15,7 @@ from memassay.backends.faiss import FaissBackend
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import UnknownBackend, find
 from memassay.spec.embedders import LiteralEmbedder
-from memassay.spec.errors import ConfigurationError, EmbedderError, OwnershipMismatch, ThreadNotFound
+from memassay.spec.errors import ConfigurationError, EmbedderError, OwnershipMismatch, ThreadNotFound, Unavailable
 from memassay.spec.protocols import Memory, Runtime
 from memassay.spec.reference import Model
 from memassay.spec.reference_index import ModelIndex
@@ -110,6 +110,27 @@ def hits(result: RecallResult) -> list[str]:
 
 def top(k: int, **more: Any) -> MemoryConfig:
     return MemoryConfig(semantic_recall=SemanticRecall(top_k=k, message_range=0, **more))
+
+
+# Deletes: the storage first
+
+
+def test_what_the_index_could_not_delete_is_deleted_when_it_answers_again(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both.save("a", "b")
+
+    def full(*_: Any, **__: Any) -> int:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as while_full:
+        while_full.setattr(both.index, "delete_vectors", full)
+        assert both.memory.clear_messages("t") == 2
+    both.save("b")
+    described = both.memory.semantic_index()
+    assert described is not None
+    assert described.count == 1
+    assert both.index.embedded() == {"b": "t"}
 
 
 # Writes: the index first
