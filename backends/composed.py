@@ -319,12 +319,9 @@ class ComposedMemory:
         self._clock = runtime.clock if isinstance(runtime.clock, PinnedClock) else PinnedClock(runtime.clock)
         self._options = parse_config(options, "config")
         self._turn = turn or threading.RLock()
-<<<<<<< HEAD
         self._titles = Titles(self, runtime, self._options, supported=capabilities.titles)
-=======
         self._left: list[tuple[Sequence[str] | None, Filter | None]] = []
         """Embeddings of messages that are gone, which the index did not delete: by ids or by filter."""
->>>>>>> fault
         self._wanted = self._create_index(capabilities) if capabilities.semantic_recall else None
 
     def _create_index(self, capabilities: Capabilities) -> NewIndex | None:
