@@ -56,7 +56,8 @@ def test_the_schema_is_published(kind: str) -> None:
     """One that changes what it allows is another version; one that only allows more is written anew:
     memassay schema -o reports/schemas"""
     path = SCHEMAS / f"{kind}-{artefact.version_in(KINDS[kind])}.json"
-    assert json.loads(path.read_bytes()) == artefact.schema(kind, KINDS[kind])
+    schema = json.loads(json.dumps(artefact.schema(kind, KINDS[kind])))  # as JSON: a default may be a tuple
+    assert json.loads(path.read_bytes()) == schema
 
 
 def test_a_schema_is_named_by_kind_and_version() -> None:
