@@ -15,13 +15,15 @@ time between the two writes, leave the embedding of one and the content of anoth
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, Unpack, cast
+from pathlib import Path
+from typing import IO, Any, Literal, Protocol, Unpack, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -245,8 +247,14 @@ def embeddings_of(namespace: str) -> str:
     return "e_" + hashlib.sha256(namespace.encode()).hexdigest()[:32]
 
 
-def compose(storage: Half, index: Half, namespace: str, runtime: Runtime, config: MemoryConfig) -> ComposedMemory:
-    """Open a namespace in both."""
+def compose(
+    storage: Half, index: Half, namespace: str, runtime: Runtime, config: MemoryConfig, *, lock: Path | None = None
+) -> ComposedMemory:
+    """Open a namespace in both.
+
+    Writers of this process take turns, so that storage and index tell the same; by a lock file those of other
+    processes do, too (CON-2a).
+    """
     options = parse_config(config, "config")
     clock = PinnedClock(runtime.clock)
     alone = replace(runtime, clock=clock, embedder=None)
@@ -262,7 +270,7 @@ def compose(storage: Half, index: Half, namespace: str, runtime: Runtime, config
             replace(runtime, clock=clock),
             options,
             capabilities=semantic_capabilities(storage, index),
-            turn=_turn((storage.backend.name, storage.url, namespace)),
+            turn=_turn((storage.backend.name, storage.url, namespace), lock),
         )
         opened.pop_all()
     return memory
@@ -862,10 +870,45 @@ _TURNS: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 _TURNS_TURN = threading.Lock()
 
 
-def _turn(key: tuple[str, ...]) -> Turn:
-    """The lock of a namespace's writers in this process."""
+def _turn(key: tuple[str, ...], lock: Path | None) -> Turn:
+    """The lock of a namespace's writers, in this process and, by a file, in others."""
     with _TURNS_TURN:
         turn = _TURNS.get(key)
         if turn is None:
-            turn = _TURNS[key] = threading.RLock()
+            turn = _TURNS[key] = threading.RLock() if lock is None else FileTurn(lock)
         return turn
+
+
+class FileTurn:
+    """A lock that a thread may take again while it has it, and no other thread or process may: a locked file.
+
+    The system lets go of it when the process that has it dies.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = threading.RLock()
+        self._depth = 0
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            if not self._depth:
+                file = self._path.open("ab")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                except BaseException:
+                    file.close()
+                    raise
+                self._file = file
+            self._depth += 1
+        except BaseException:
+            self._threads.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth and self._file is not None:
+            self._file.close()
+        self._threads.release()

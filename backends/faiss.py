@@ -134,7 +134,7 @@ _faiss = cast(Any, faiss)
 
 
 class FaissBackend:
-    """A directory with a libSQL file of messages and a SQLite file of vectors; or each client's own in memory."""
+    """A directory with a file of messages (libSQL), one of vectors (SQLite) and a lock; or each client's own in memory."""
 
     name = "faiss"
     provisioners: ClassVar[Provisioners] = PROVISIONERS
@@ -151,7 +151,8 @@ class FaissBackend:
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""
-        return compose(*self._halves(url, create=True), namespace, runtime, config)
+        halves, folder = self._halves(url, create=True), _folder(url)
+        return compose(*halves, namespace, runtime, config, lock=None if folder is None else folder / "writers.lock")
 
     def open_index(self, url: str, namespace: str, runtime: Runtime) -> FaissIndex:
         """See protocols.Backend."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from memassay.backends import composed
-from memassay.backends.composed import ComposedBackend, ComposedMemory, Half, PinnedClock, compose, split
+from memassay.backends.composed import ComposedBackend, ComposedMemory, FileTurn, Half, PinnedClock, compose, split
 from memassay.backends.faiss import FaissBackend
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.registry import UnknownBackend, find
@@ -494,3 +495,43 @@ def test_capabilities_are_those_of_both() -> None:
     assert together.semantic_recall
     assert not together.durable
     assert together.index_types == ("flat", "hnsw", "ivfflat")
+
+
+def locked(path: Path) -> bool:
+    """Whether somebody who opens the file for himself, as another process does, has to wait."""
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_a_turn_by_file_holds_up_other_processes(tmp_path: Path) -> None:
+    turn = FileTurn(tmp_path / "lock")
+    with turn:
+        assert locked(tmp_path / "lock")
+
+
+def test_a_turn_by_file_may_be_taken_again_by_who_has_it(tmp_path: Path) -> None:
+    turn = FileTurn(tmp_path / "lock")
+    with turn, turn:
+        pass
+    assert not locked(tmp_path / "lock")
+
+
+def test_a_turn_within_a_turn_does_not_end_it(tmp_path: Path) -> None:
+    turn = FileTurn(tmp_path / "lock")
+    with turn:
+        with turn:
+            pass
+        assert locked(tmp_path / "lock")
+
+
+def test_a_turn_by_file_that_cannot_be_taken_is_not_held(tmp_path: Path) -> None:
+    turn = FileTurn(tmp_path / "absent" / "lock")
+    with pytest.raises(FileNotFoundError), turn:
+        pass
+    (tmp_path / "absent").mkdir()
+    with turn:
+        assert locked(tmp_path / "absent" / "lock")
