@@ -134,7 +134,7 @@ _faiss = cast(Any, faiss)
 
 
 class FaissBackend:
-    """A directory with a file of messages (libSQL), one of vectors (SQLite) and a lock; or each client's own in memory."""
+    """A directory with files of messages (libSQL), of vectors (SQLite) and a lock; or each client's own in memory."""
 
     name = "faiss"
     provisioners: ClassVar[Provisioners] = PROVISIONERS

@@ -97,7 +97,7 @@ class Recipe(msgspec.Struct, frozen=True):
     k: int
     seed: int
 
-    def make(self, cluster: Cluster | None = None, told: Callable[[str], object] = lambda line: None) -> Scene:
+    def make(self, cluster: Cluster | None = None, told: Callable[[str], None] = lambda line: None) -> Scene:
         """The scene. Exact truth is found on the cluster, if there is one. Raises UsageProblem."""
         vectors = open_dataset(self.data, told=told)
         memory = open_agent_memory(self.memory, told=told, meaning=self.meaning)

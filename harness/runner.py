@@ -303,7 +303,7 @@ class _Verification:
         Nor do races, if in none calls were under way at the same time: of a store that serves one after another they
         show nothing.
         """
-        alone = set() if any(self._races.values()) else self._races.keys()
+        alone: Set[str] = frozenset() if any(self._races.values()) else self._races.keys()
         return verdicts.tally(clause, (entry for entry in self._ran if entry.hash not in without | alone))
 
 

@@ -398,9 +398,9 @@ def freshness(key: str, stores: Sequence[Store], drawn: Charts) -> Part:
                     found.setdefault((each.kind, way), []).append((store, end, lag))
     figures: list[Figure] = []
     names = [store.label for store in stores]
-    for (kind, way), lags in found.items():
+    for (kind, way), among in found.items():
         chart = f"{key}-freshness-{len(figures)}"
-        rows = [row for store, end, lag in lags for row in _distribution(store, end, lag)]
+        rows = [row for store, end, lag in among for row in _distribution(store, end, lag)]
         drawn.add(chart, f"{key}-freshness", lambda: charts.freshness(names, list(KINDS.values())), rows=rows)
         cells = tuple(
             (
@@ -411,7 +411,7 @@ def freshness(key: str, stores: Sequence[Store], drawn: Charts) -> Part:
                 str(lag.never),
                 str(len(lag.seen_ns) + lag.never),
             )
-            for store, end, lag in lags
+            for store, end, lag in among
         )
         columns = ("store", "row is", "p50 ms", "p95 ms", "stale looks", "never", "of")
         figures.append(Figure(chart, f"{kind}, by {way}", Table(2, columns, cells)))

@@ -192,7 +192,7 @@ class Search:
         """The rows, and threads, that a call is not held to: of writes at the same time, where a part may show."""
         if not self._lenient:
             return frozenset()
-        return frozenset().union(*(rest.names(other) for other in rest.beside(call)))
+        return frozenset(name for other in rest.beside(call) for name in rest.names(other))
 
     def _step(self, index: int, operation: ops.Operation, world: _World, got: Outcome) -> tuple[_World, Outcome]:
         """What the model does and answers. Ids that the store gave to a clone are taken over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_a_closed_loop_makes_no_more_operations_than_it_may(two: Workers, stored
 def test_what_workers_write_is_written_once(two: Workers, stored: Contender) -> None:
     ran = two.drive.open_loop(operations(stored, "save-1"), 2, DUE)
     assert not any(note.failed for note in ran.notes)
-    memory = stored.clients(1)[0].get("memory")  # pyright: ignore[reportAttributeAccessIssue]
+    memory = cast(Any, stored.clients(1)[0]).get("memory")
     found = [memory.recall(f"saved-{n}", resource_id=RESOURCE, per_page=False).total for n in range(two.scene.spread)]
     assert sum(found) == 60
 
@@ -101,7 +101,7 @@ def test_what_workers_write_is_written_once(two: Workers, stored: Contender) -> 
 def test_a_call_that_fails_on_a_worker_is_told_as_text(two: Workers, stored: Contender) -> None:
     asked = operations(stored, "save-1")
     two.drive.open_loop(asked, 2, DUE)
-    stored.clients(1)[0].get("memory").delete_thread("saved-0")  # pyright: ignore[reportAttributeAccessIssue]
+    cast(Any, stored.clients(1)[0]).get("memory").delete_thread("saved-0")
     ran = two.drive.open_loop(operations(stored, "save-1"), 2, DUE)
     failed = [note.answer for note in ran.notes if note.failed]
     assert {type(error) for error in failed} == {Elsewhere}
@@ -139,7 +139,10 @@ def begun(loop: str) -> tuple[int, list[int], Ran]:
     def send(number: int) -> None:
         called.append(time.time_ns())
 
-    work = Work([send], lambda number, answer: None, 1, cyclic=True)
+    def keep(number: int, answer: Any) -> None:
+        """Nothing."""
+
+    work = Work([send], keep, 1, cyclic=True)
     if loop == "closed":
         return at, called, load.closed(work, 1, seconds=1, most=3, at=at)
     return at, called, load.open_loop(work, 1, [0, 1_000, 2_000], at=at)

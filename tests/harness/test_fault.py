@@ -30,7 +30,11 @@ from typer.testing import CliRunner
 
 def broken(name: str, *kinds: Kind, rounds: int = 1) -> BackendFaults:
     plan = Plan(targets=[Target(name, find(name))], kinds=kinds, rounds=rounds)
-    (backend,) = breaking(plan, lambda *told: None).backends
+
+    def silent(*told: object) -> None:
+        """Nothing is told."""
+
+    (backend,) = breaking(plan, silent).backends
     return backend
 
 

@@ -35,7 +35,12 @@ class _SavesAreNotSynced(_Fragile):
     def save_messages(self, messages: Sequence[NewMessage], **config: Any) -> tuple[Message, ...]:
         before = dict(self.state.by_id)
         saved = super().save_messages(messages, **config)
-        self.unsynced[:] = [lambda: [self._lose(each.id, before.get(each.id)) for each in saved] and None]
+
+        def crash() -> None:
+            for each in saved:
+                self._lose(each.id, before.get(each.id))
+
+        self.unsynced[:] = [crash]
         return saved
 
     def _lose(self, name: str, old: Row | None) -> None:
@@ -56,7 +61,7 @@ class _DeletionsAreNotSynced(_Fragile):
         deleted = super().delete_messages(ids)
         gone = [row for name, row in before.items() if name not in self.state.by_id]
         if gone:
-            self.unsynced[:] = [lambda: [self._back(row) for row in gone[:1]] and None]
+            self.unsynced[:] = [lambda: self._back(gone[0])]
         return deleted
 
     def _back(self, row: Row) -> None:

@@ -21,6 +21,7 @@ from memassay.benchmarks.artefact import (
     Profile,
     Row,
     SampleFile,
+    Way,
     search_of,
 )
 from memassay.benchmarks.comparison import Change, Comparison, Side
@@ -204,7 +205,7 @@ def _rows(store: str, workload: str, profile: Profile, recall: float, pace: floa
 
 def _freshness(random: Any) -> Iterator[Freshness]:
     for kind in ("messages", "vectors"):
-        lags = {
+        lags: dict[Way, Lag] = {
             way: Lag(
                 blind_ns=[0] * 200,
                 seen_ns=[int(each) for each in random.lognormal(13, 1, 200)],

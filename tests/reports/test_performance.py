@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import altair
 import jsonschema
@@ -37,7 +37,7 @@ def drawn(found: Page) -> Any:
 
 def unpacked(columns: Any) -> list[dict[str, Any]]:
     """As templates/charts.js does it."""
-    read = {
+    read: dict[str, list[Any]] = {
         name: column if isinstance(column, list) else [column["of"][place] for place in column["at"]]
         for name, column in columns.items()
     }
@@ -123,10 +123,10 @@ def test_few_specifications_draw_all_charts(full: Page) -> None:
 
 
 def test_specifications_are_vega_lite(full: Page) -> None:
-    schema: Any = altair.load_schema()
+    schema = cast(Any, altair).load_schema()
     jsonschema.Draft7Validator.check_schema(schema)
     for spec in drawn(full)["specs"].values():
-        jsonschema.Draft7Validator(schema).validate({**spec, "datasets": {"rows": [], "zones": []}})
+        cast(Any, jsonschema.Draft7Validator(schema)).validate({**spec, "datasets": {"rows": [], "zones": []}})
 
 
 def test_charts_name_no_colours_but_those_of_text_on_tiles(full: Page) -> None:

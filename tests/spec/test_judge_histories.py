@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -85,9 +85,8 @@ def test_a_row_of_a_deleted_thread_is_an_orphan() -> None:
     said = answers(THREAD, ONE, gone)
     _, seen = order(ONE)
     assert isinstance(seen, Returned)
-    left = msgspec.structs.replace(
-        seen.value, threads={"t": None}, listed=answers(Observe(), THREAD, gone, Observe())[-1].value.listed
-    )  # type: ignore[union-attr]
+    last: Any = answers(Observe(), THREAD, gone, Observe())[-1]
+    left = msgspec.structs.replace(cast(Any, seen).value, threads={"t": None}, listed=last.value.listed)
     calls = [Call(0, 0, 0, 2, said[2]), Call(1, 0, 1, 3, said[1])]
     assert aspects(*raced([[gone], [ONE]], calls, Returned(left))) == ["CON-2 / orphan / observe"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from memassay.backends.foreign import ai_sdk
+from memassay.backends.foreign import ai_sdk, npm
 from memassay.backends.foreign.ai_sdk import Reading
 from memassay.spec.errors import InvalidRequest
 from memassay.spec.forms import resolve
@@ -192,7 +192,7 @@ def test_what_a_memory_recalls_is_shown(memory: Memory) -> None:
 @pytest.fixture(scope="session")
 def read() -> Callable[[Sequence[Any]], list[Reading]]:
     """Has `ai` read UI messages. In CI the package is installed; elsewhere, where it is not, the test is skipped."""
-    if os.environ.get("CI") and ai_sdk.node() is not None:
+    if os.environ.get("CI") and npm.node() is not None:
         ai_sdk.install()
     if reason := ai_sdk.missing():
         if os.environ.get("CI"):
