@@ -15,7 +15,7 @@ import pytest
 from memassay.backends.postgres import PostgresBackend, PostgresMemory, recall_statement
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.provision.postgres import GIVEN, EmbeddedPostgres
-from memassay.spec.errors import AlreadyExists, ConfigurationError, InvalidRequest, StoreError
+from memassay.spec.errors import AlreadyExists, ConfigurationError, InvalidRequest, StoreError, Unavailable
 from memassay.spec.protocols import Memory, Runtime
 from memassay.spec.requests import parse_recall
 from memassay.spec.types import (
@@ -391,8 +391,19 @@ def test_a_lost_connection_is_an_error_and_no_empty_answer(memory: Memory, postg
         admin.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'memassay'"
         )
-    with pytest.raises(psycopg.OperationalError):
+    with pytest.raises(Unavailable):
         CALLS[call](memory)
+
+
+def test_a_client_connects_anew(memory: Memory, postgres_url: str) -> None:
+    memory.create_thread(resource_id="r", id="t")
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'memassay'"
+        )
+    with pytest.raises(Unavailable):
+        memory.get_thread("t")
+    assert memory.get_thread("t") is not None
 
 
 class Crash(BaseException):
