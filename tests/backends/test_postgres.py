@@ -396,7 +396,6 @@ def test_a_lost_connection_is_an_error_and_no_empty_answer(memory: Memory, postg
 
 
 def test_a_client_connects_anew(memory: Memory, postgres_url: str) -> None:
-    memory.create_thread(resource_id="r", id="t")
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'memassay'"
