@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from harness_support import Cli
+from memassay.backends.foreign import npm
 from memassay.backends.provision.settings import Choices, Settings, current, use, variable
+from memassay.harness.cli import app
 from memassay.harness.exits import UsageProblem
 from memassay.harness.settings import gather, pairs, read
+from typer.testing import CliRunner
 
 FEW = ("--level", "smoke", "--examples", "5")
 
@@ -122,10 +125,12 @@ def test_fetching_where_nothing_is_to_fetch_is_a_usage_error(memassay: Cli) -> N
     )
 
 
-def test_packages_of_a_family_are_fetched_by_its_name(memassay: Cli, tmp_path: Path) -> None:
+def test_packages_of_a_family_are_fetched_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no Node; what is to be fetched is told before anything is done."""
-    done = memassay("fetch", "mastra", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 3
+    monkeypatch.setattr(npm, "node", lambda: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["fetch", "mastra"])
+    assert done.exit_code == 3
     assert "mastra: the packages of package.json, about 290 MB" in done.stdout
     assert "there is no Node (install Node 20 or newer" in done.stderr
 
