@@ -21,6 +21,7 @@ from .contenders import Client, Contender
 from .datasets import open_dataset
 from .entrants import entrants
 from .filters import Filter
+from .keeping import Told, silent
 from .load import Note, Ran, Work
 from .noop import NAME as NOOP
 from .scene import Scene, Series
@@ -97,7 +98,7 @@ class Recipe(msgspec.Struct, frozen=True):
     k: int
     seed: int
 
-    def make(self, cluster: Cluster | None = None, told: Callable[[str], None] = lambda line: None) -> Scene:
+    def make(self, cluster: Cluster | None = None, told: Told = silent) -> Scene:
         """The scene. Exact truth is found on the cluster, if there is one. Raises UsageProblem."""
         vectors = open_dataset(self.data, told=told)
         memory = open_agent_memory(self.memory, told=told, meaning=self.meaning)

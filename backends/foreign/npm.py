@@ -40,6 +40,15 @@ def folder(name: str, pins: Path) -> Path:
     return user_cache_path("memassay") / name / digest
 
 
+def missing(target: Path, how: str) -> str | None:
+    """What has to be installed before packages in this folder can be used, and `how`; None when all is here."""
+    if node() is None:
+        return f"there is no Node: {NODE}"
+    if not (target / "node_modules").is_dir():
+        return f"its packages are not installed: {how}"
+    return None
+
+
 def install(target: Path, pins: Path) -> Path:
     """Install the pinned packages, unless they are; the folder. One process at a time. Raises EngineUnavailable."""
     target.parent.mkdir(parents=True, exist_ok=True)

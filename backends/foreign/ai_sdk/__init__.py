@@ -15,7 +15,7 @@ import msgspec
 
 from ...provision import EngineUnavailable, Progress
 from .. import npm
-from ..npm import NODE, node
+from ..npm import node
 
 HERE = Path(__file__).parent
 INSTALL = "memassay fetch ai-sdk"
@@ -37,11 +37,7 @@ def folder() -> Path:
 
 def missing() -> str | None:
     """What has to be installed before; None when all is here."""
-    if node() is None:
-        return f"there is no Node: {NODE}"
-    if not (folder() / "node_modules").is_dir():
-        return f"its packages are not installed: {INSTALL}"
-    return None
+    return npm.missing(folder(), INSTALL)
 
 
 class Packages:

@@ -21,11 +21,7 @@ def folder() -> Path:
 
 def missing() -> str | None:
     """What has to be installed before Mastra can be driven; None when all is here."""
-    if node() is None:
-        return f"there is no Node: {NODE}"
-    if not (folder() / "node_modules").is_dir():
-        return f"its packages are not installed: {INSTALL}"
-    return None
+    return npm.missing(folder(), INSTALL)
 
 
 class Packages:

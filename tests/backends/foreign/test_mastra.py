@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from memassay.backends.foreign import mastra
+from memassay.backends.foreign import mastra, npm
 from memassay.backends.foreign.mastra import packages
 from memassay.backends.provision import EngineUnavailable
 from memassay.backends.reference import ReferenceBackend
@@ -51,9 +51,9 @@ def test_every_backend_of_the_entry_points_can_be_made() -> None:
 
 def test_what_is_missing_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "folder", lambda: Path("/nowhere"))
-    monkeypatch.setattr(packages, "node", lambda: "/usr/bin/node")
+    monkeypatch.setattr(npm, "node", lambda: "/usr/bin/node")
     assert packages.missing() == f"its packages are not installed: {packages.INSTALL}"
-    monkeypatch.setattr(packages, "node", lambda: None)
+    monkeypatch.setattr(npm, "node", lambda: None)
     assert "install Node" in str(packages.missing())
 
 
