@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 import psutil
 
-from ..backends.provision import EngineUnavailable
+from ..backends.provision import EngineUnavailable, interruption
 from ..harness import events
 from ..harness.artefact import BackendResult
 from ..harness.corpus import Corpus
@@ -232,6 +232,7 @@ class Bench:
             self.state.peaks[key] = course.peak
 
     def _step(self, course: Course, what: str, phases: Iterable[Measured]) -> None:
+        interruption.check()
         self._tell.working(f"{course.workload.name} on {course.contender.name}: {what}", self._done, self._steps)
         self._done += 1
         if self._lost(course.contender):

@@ -15,7 +15,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from ..backends.provision import EngineUnavailable
+from ..backends.provision import EngineUnavailable, interruption
 from ..backends.provision.settings import HEAP
 from ..harness import output
 from ..harness.arguments import Backends, Heap, Homes, Images, Provision, Urls, complain
@@ -127,6 +127,7 @@ def _measure(
         workload = Workload(sizes.messages, sizes.seed)
         with _told_of("messages", side, engine):
             for row in workbench.measure(side.name, engine, namespaces, workload, sizes.queries, sizes.warm_up, told):
+                interruption.check()
                 side.rows.append(row)
     if able.vectors:
         approximate = next((kind for kind in able.index_types if kind != "flat"), None)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from ..backends.provision import Endpoint, EngineUnavailable, settings
+from ..backends.provision import Endpoint, EngineUnavailable, interruption, settings
 from ..backends.provision.fragile import Breakable, Fragile
 from ..spec.capabilities import Capabilities
 from ..spec.clauses import find
@@ -148,6 +148,7 @@ class _Breaking:
         names = [f"{prefix}_{i}" for i in range(WRITERS)]
         try:
             for done, number in enumerate(numbers, 1):
+                interruption.check()
                 self._count(number, self._round(site, kind, number, names))
                 self._update(seconds=round(time.perf_counter() - began, 3))
                 self._tell(self._target.name, kind, done, len(numbers), len(self._rows[-1].findings))

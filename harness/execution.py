@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from ..backends.provision import interruption
 from ..spec.divergence import Divergence
 from ..spec.errors import Unsupported
 from ..spec.interpreter import Crashed, Interpreter, Outcome, Transcript, Victim
@@ -61,6 +62,7 @@ def execute(engine: Engine, namespace: str, program: Program, limit: float = TIM
 
 def execute_in(namespaces: Namespaces, engine: Engine, program: Program, limit: float = TIME_LIMIT) -> Execution:
     """The same in a leased namespace; one in which a program hung is not used again."""
+    interruption.check()
     with namespaces.lease() as namespace:
         execution = execute(engine, namespace, program, limit)
         if execution.timed_out:

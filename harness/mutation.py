@@ -18,6 +18,7 @@ from typing import Literal, Protocol, cast
 
 import msgspec
 
+from ..backends.provision import interruption
 from ..spec.capabilities import Capabilities
 from ..spec.clauses import CLAUSES, Level
 from ..spec.compare import same
@@ -159,6 +160,7 @@ def matrix(plan: Plan, emit: events.Emit = events.ignore) -> KillMatrix:
         }
         try:
             for future in as_completed(futures):
+                interruption.check()
                 result = future.result()
                 done[result.id] = result
                 survivors = sum(mutant.survives for mutant in done.values())

@@ -19,10 +19,12 @@ class _State:
     shields = 0
     pending = False
     last = float("-inf")
+    interrupted = False
 
 
 def listen() -> None:
     """Turn each of the signals into a KeyboardInterrupt; call it in the main thread, at the start of a process."""
+    _State.interrupted = False
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and jobs of shells in the background
             signal.signal(number, _interrupt)
@@ -34,6 +36,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         _State.pending = _State.last == float("-inf")
     elif now - _State.last >= ONE:
         _State.last = now
+        _State.interrupted = True
+        raise KeyboardInterrupt
+
+
+def check() -> None:
+    """Raise the KeyboardInterrupt of this process once more, if there was one; loops of long work call it each round.
+
+    The first can be swallowed by whatever ran just then: Python drops what a finaliser or a callback raises.
+    """
+    if _State.interrupted:
         raise KeyboardInterrupt
 
 

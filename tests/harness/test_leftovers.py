@@ -139,7 +139,7 @@ def test_three_interruptions_in_a_burst_are_one(start: Callable[..., Run], numbe
     run.await_engine("(embedded: ")
     for _ in range(3):
         run.process.send_signal(number)
-    assert run.ended() == 130
+    assert run.ended() == 130, run.output
     assert "these results are partial" in run.output
     assert run.left() == []
 
@@ -235,16 +235,29 @@ def ours_or_skip(name: str) -> list[Any]:
 # Interruptions
 
 
-def test_what_is_shielded_is_not_interrupted_but_what_follows_is() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SHIELDED],
+def run_script(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
         preexec_fn=listen_to_interruptions,
     )
+
+
+def test_what_is_shielded_is_not_interrupted_but_what_follows_is() -> None:
+    done = run_script(SHIELDED)
     assert done.stdout == "cleaned up\ninterrupted\n", done.stderr
+
+
+def test_an_interruption_that_a_finaliser_swallowed_is_not_lost() -> None:
+    done = run_script(SWALLOWED)
+    assert done.stdout == "swallowed\ninterrupted\n", done.stderr
+
+
+def test_without_an_interruption_long_work_goes_on() -> None:
+    interruption.check()
 
 
 SHIELDED = f"""
@@ -256,6 +269,22 @@ try:
         os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGINT)
         print("cleaned up")
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+SWALLOWED = f"""
+import os, signal
+from {interruption.__name__} import check, listen
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+listen()
+try:
+    Finalised()
+    print("swallowed")
+    check()
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted")
