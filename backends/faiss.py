@@ -774,7 +774,8 @@ def _ann(index: Registered, measure: int) -> Any:
 
 
 def _norms(vectors: Vectors) -> NDArray[np.float64]:
-    return np.linalg.norm(vectors.astype(np.float64), axis=1)
+    components = vectors.astype(np.float64)
+    return np.sqrt(np.vecdot(components, components))
 
 
 def _normalised(vectors: Vectors) -> Vectors:

@@ -460,15 +460,16 @@ class Nearest:
 
 
 def score(metric: Metric, query: Vector, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The scores of spec.vectors, each summed by itself: equal vectors score equally wherever they stand."""
+    """The scores of spec.vectors, each summed row by row: equal vectors score equally wherever they stand."""
     q, r = query.astype(np.float64), rows.astype(np.float64)
     if metric == "euclidean":
         r -= q
-        return 1.0 / (1.0 + np.sqrt(np.add.reduce(r * r, axis=1)))
-    products = np.add.reduce(r * q, axis=1)
+        return 1.0 / (1.0 + np.sqrt(np.vecdot(r, r)))
+    products = np.vecdot(r, q)
     if metric == "dotproduct":
         return products
-    return np.clip(products / np.sqrt(np.add.reduce(r * r, axis=1) * np.add.reduce(q * q)), -1.0, 1.0)
+    products /= np.sqrt(np.vecdot(r, r) * np.vecdot(q, q))
+    return np.maximum(np.minimum(products, 1.0), -1.0)
 
 
 # The registry

@@ -35,9 +35,10 @@ def vector(value: object, dimension: int, metric: Metric, name: str = "vector") 
         raise InvalidVector(f"{name} has {len(components)} components, not {dimension}", clause="VEC-2a")
     with np.errstate(over="ignore"):
         rounded = components.astype(np.float32)
-    if not np.isfinite(rounded).all():
+    components = rounded.astype(np.float64)
+    norm = math.sqrt(components.dot(components))
+    if not math.isfinite(norm):  # Squares of finite float32s do not overflow: a component is infinite, or no number.
         raise InvalidVector(f"{name} has a component that float32 does not hold", clause="VEC-2a")
-    norm = float(np.linalg.norm(rounded.astype(np.float64)))
     if norm > LARGEST_NORM or (metric == "cosine" and norm < SMALLEST_NORM):
         raise InvalidVector(
             f"{name} has the norm {norm:.3g}",
@@ -74,12 +75,14 @@ def scores(metric: Metric, query: Vector, rows: Vectors) -> NDArray[np.float64]:
     """
     q, r = query.astype(np.float64), rows.astype(np.float64)
     if metric == "euclidean":
-        return 1.0 / (1.0 + np.linalg.norm(r - q, axis=1))
-    # Row by row, so that equal vectors score the same whatever stands beside them; BLAS does not promise that.
-    products = np.einsum("ij,j->i", r, q)
+        r -= q
+        return 1.0 / (1.0 + np.sqrt(np.vecdot(r, r)))
+    # Row by row: equal vectors score the same whatever stands beside them, which a matrix product does not promise.
+    products = np.vecdot(r, q)
     if metric == "dotproduct":
         return products
-    return np.clip(products / (np.linalg.norm(r, axis=1) * np.linalg.norm(q)), -1.0, 1.0)
+    products /= np.sqrt(np.vecdot(r, r) * np.vecdot(q, q))
+    return np.maximum(np.minimum(products, 1.0), -1.0)
 
 
 def tolerance(metric: Metric, query: Vector, row: Vector) -> float:

@@ -14,6 +14,7 @@ from memassay.spec.forms import FillVectors, fill_vectors
 from memassay.spec.interpreter import Crashed, Outcome, Refused, Returned, keep
 from memassay.spec.judge import expect, judge
 from memassay.spec.types import Hit, RecallResult, VectorHit, VectorRow
+from memassay.spec.vectors import METRICS, Metric, scores
 from memassay.spec.well_formed import Malformed, well_formed
 
 OBSERVE = ops.Observe()
@@ -182,3 +183,14 @@ def test_hits_of_a_recall_that_searches_for_nothing_are_blamed_on_asking() -> No
 def test_hits_come_as_a_list() -> None:
     kept = keep(RecallResult((), 0, 0, 10, False, hits=cast(Any, [Hit("a", 1.0)])))
     assert kept.hits == (Hit("a", 1.0),)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dimension", [1, 2, 3, 7, 31, 64, 97, 384])
+def test_equal_vectors_score_the_same_wherever_they_stand(metric: Metric, dimension: int) -> None:
+    random = np.random.default_rng(dimension)
+    query, row, others = (
+        random.standard_normal(shape).astype(np.float32) for shape in (dimension, dimension, (50, dimension))
+    )
+    others[[0, 7, 8, 23, 49]] = row
+    assert len(set(scores(metric, query, others)[[0, 7, 8, 23, 49]].tolist())) == 1
