@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import signal
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,6 +26,14 @@ START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 _numbers = itertools.count(1)
 _prefix = f"t_{secrets.token_hex(4)}"
+
+
+def pytest_configure() -> None:
+    """Have the processes of tests listen to interruptions, which a job in the background ignores, and its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 class Clock:

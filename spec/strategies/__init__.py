@@ -62,7 +62,7 @@ SCENARIOS: dict[str, Scenario] = {
         _scenario("without", semantic.without, 16, 50, 200),
         _scenario("clones", semantic.clones, 90, 260, 1000),
         _scenario("working-memory", working_memory.working_memory, 60, 180, 800),
-        _scenario("titles", titles.titles, 0, 150, 500),
+        _scenario("titles", titles.titles, 20, 150, 500),
         _scenario("two-clients", visibility.memory, 50, 130, 500),
         _scenario("two-searchers", visibility.search, 20, 50, 200),
         _scenario("two-on-an-index", visibility.indices, 24, 60, 250),

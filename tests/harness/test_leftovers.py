@@ -28,12 +28,6 @@ FEW = ("--level", "smoke", "--examples", "150")
 SEARCH_ENGINES = ("elasticsearch", "opensearch")
 
 
-def listen_to_interruptions() -> None:
-    """In a new process: jobs of a shell in the background ignore Ctrl-C, and so does what they start."""
-    for number in interruption.SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-
-
 class Run:
     """`memassay verify` in a process of its own, with a temporary directory of its own."""
 
@@ -48,7 +42,6 @@ class Run:
             stdout=self._output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=listen_to_interruptions,
         )
 
     @property
@@ -242,7 +235,6 @@ def run_script(script: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=60,
         check=False,
-        preexec_fn=listen_to_interruptions,
     )
 
 
