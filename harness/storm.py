@@ -18,7 +18,7 @@ import msgspec
 
 from ..spec.capabilities import Capabilities
 from ..spec.divergence import Divergence
-from ..spec.errors import Unavailable
+from ..spec.errors import Unavailable, Unsupported
 from ..spec.interpreter import Crashed, Interpreter, Lost, Namespace, Outcome, Returned, Victim
 from ..spec.judge import judge
 from ..spec.operation import Target
@@ -76,7 +76,7 @@ class Place(msgspec.Struct):
 
     def victim(self, runtime: Runtime, config: MemoryConfig, target: Target) -> Victim:
         """See interpreter.Namespace."""
-        raise NotImplementedError
+        raise Unsupported("clients in processes of their own")
 
 
 class Ledger(msgspec.Struct):

@@ -28,8 +28,13 @@ def docker() -> Any:
     return containers.client()
 
 
-def labelled(docker: Any) -> list[Any]:
-    return docker.containers.list(all=True, filters={"label": containers.RUN})
+def labelled(docker: Any, label: str = containers.RUN) -> list[Any]:
+    return docker.containers.list(all=True, filters={"label": label}, ignore_removed=True)
+
+
+def ours(docker: Any) -> list[Any]:
+    """The containers that this process started: others may test at the same time."""
+    return labelled(docker, f"{containers.PID}={os.getpid()}")
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way.backend for way in WAYS])
@@ -73,10 +78,10 @@ def test_an_image_that_cannot_be_had_is_told_before_anything_is_pulled(docker: A
 
 @pytest.mark.container
 def test_a_container_runs_within_the_limits_and_says_so(docker: Any) -> None:
-    others = {one.id for one in labelled(docker)}  # of the session's fixtures
+    others = {one.id for one in ours(docker)}  # of the session's fixtures
     with postgres.CONTAINER.start(None) as endpoint:
-        (ours,) = [one for one in labelled(docker) if one.id not in others]
-        limits = ours.attrs["HostConfig"]
+        (started,) = [one for one in ours(docker) if one.id not in others]
+        limits = started.attrs["HostConfig"]
         assert (limits["Memory"], limits["NanoCpus"]) == (2 << 30, (os.cpu_count() or 1) * 10**9)
         assert f"limits 2g of memory and {os.cpu_count()} CPUs (all)" in endpoint.detail
 
@@ -100,7 +105,7 @@ def test_a_password_of_its_own_is_needed_and_not_told(docker: Any) -> None:
 @pytest.mark.container
 @pytest.mark.parametrize("interruption", [RuntimeError, KeyboardInterrupt])
 def test_the_container_is_gone_at_the_end(docker: Any, interruption: type[BaseException]) -> None:
-    before = {one.id for one in labelled(docker)}
+    before = {one.id for one in ours(docker)}
 
     def use_it() -> None:
         with postgres.CONTAINER.start(None):
@@ -108,7 +113,7 @@ def test_the_container_is_gone_at_the_end(docker: Any, interruption: type[BaseEx
 
     with pytest.raises(interruption):
         use_it()
-    assert {one.id for one in labelled(docker)} <= before
+    assert {one.id for one in ours(docker)} <= before
 
 
 @pytest.mark.container

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -181,48 +180,39 @@ def test_ctrl_c_at_ten_moments_leaves_nothing(start: Callable[..., Run], name: s
 # Containers
 
 
-def ours() -> list[Any]:
-    """The containers that runs of memassay started on the daemon."""
+def containers_of(runs: list[Run]) -> list[str]:
+    """The containers on the daemon that these runs started."""
     client = containers.client()
     try:
-        return client.containers.list(all=True, filters={"label": containers.RUN}, ignore_removed=True)
+        labels = [f"{containers.PID}={run.process.pid}" for run in runs]
+        found = [client.containers.list(all=True, filters={"label": label}, ignore_removed=True) for label in labels]
+        return [one.id for each in found for one in each]
     finally:
         client.close()
 
 
-def no_more(before: list[Any]) -> list[str]:
-    """Containers that are there and were not before, once the keeper has had its time."""
-
-    def new() -> list[str]:
-        return [one.id for one in ours() if one.id not in {container.id for container in before}]
-
-    until(lambda: not new(), PATIENCE)
-    return new()
+def left_by(runs: list[Run]) -> list[str]:
+    """The containers that are there once the keepers have had their time."""
+    until(lambda: not containers_of(runs), PATIENCE)
+    return containers_of(runs)
 
 
 @pytest.mark.container
 @pytest.mark.parametrize("name", ["postgres", *(pytest.param(n, marks=pytest.mark.slow) for n in SEARCH_ENGINES)])
 def test_a_run_that_is_killed_leaves_no_container(start: Callable[..., Run], name: str) -> None:
-    before = ours_or_skip(name)
-    run = start(name, "--provision", "docker")
+    run = start(backend_with(name, "docker"), "--provision", "docker")
     run.await_engine("(docker: ")
-    assert len(ours()) > len(before)
+    assert containers_of([run])
     run.process.kill()
     run.ended()
-    assert no_more(before) == []
+    assert left_by([run]) == []
 
 
 @pytest.mark.container
 @pytest.mark.slow
 def test_ctrl_c_at_ten_moments_leaves_no_container(start: Callable[..., Run]) -> None:
-    before = ours_or_skip("postgres")
-    interrupt_at_random_moments(start, 12.0, "postgres", "--provision", "docker")
-    assert no_more(before) == []
-
-
-def ours_or_skip(name: str) -> list[Any]:
-    backend_with(name, "docker")
-    return ours()
+    runs = interrupt_at_random_moments(start, 12.0, backend_with("postgres", "docker"), "--provision", "docker")
+    assert left_by(runs) == []
 
 
 # Interruptions
