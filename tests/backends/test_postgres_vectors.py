@@ -303,7 +303,11 @@ def crowd(postgres_url: str) -> Generator[PostgresIndex]:
     client = BACKEND.open_index(postgres_url, "crowd", Runtime())
     assert isinstance(client, PostgresIndex)
     random = np.random.default_rng(1)
-    rows = [NewVector(f"v{i}", random.standard_normal(32), {"rare": i % 800 == 0, "half": i % 2}) for i in range(8_000)]
+    centres = random.standard_normal((16, 32))
+    rows = [
+        NewVector(f"v{i}", centres[i % 16] + 0.6 * random.standard_normal(32), {"rare": i % 800 == 0, "half": i % 2})
+        for i in range(8_000)
+    ]
     for kind in ("ivfflat", "hnsw", "flat"):
         client.create_index(kind, dimension=32, config=IndexConfig(kind))
         client.upsert_vectors(kind, rows)
