@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from itertools import count
 from random import Random
 from statistics import median
@@ -25,7 +26,6 @@ from typing import Any, cast
 
 import msgspec
 import psutil
-from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
 
 from ..spec.clauses import find
 from ..spec.divergence import Divergence
@@ -249,7 +249,8 @@ def growth(samples: Sequence[Sample]) -> Iterator[Growth]:
 
 def grown(who: str, what: Any, seconds: Sequence[float], held: Sequence[int]) -> Growth:
     """How one figure went: by the median slope, and by the lower end of its interval."""
-    found = cast(Any, stats).theilslopes(held, seconds, alpha=0.95)
+    stats: Any = import_module("scipy.stats")  # comes without types, and takes longer to import than all the rest
+    found = stats.theilslopes(held, seconds, alpha=0.95)
     span, middle = seconds[-1] - seconds[0], median(held)
     floor = HANDLES if what == "handles" else ENGINE if who == "engine" else CLIENT
     allowed = max(SHARE * middle, floor)
