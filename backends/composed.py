@@ -148,11 +148,16 @@ class ComposedBackend:
 
     def capabilities(self, url: str) -> Capabilities:
         """See protocols.Backend."""
-        return semantic_capabilities(*self._halves(url))
+        storage, index = self._halves(url)
+        if not storage.capabilities.storage:
+            raise EngineUnavailable(f"{self._storage.name} keeps no messages", hint="give STORE+INDEX, in this order")
+        return semantic_capabilities(storage, index)
 
     def version(self, url: str) -> str:
-        """See protocols.Backend."""
-        return JOINT.join(cast(Backend, half.backend).version(half.url) for half in self._halves(url))
+        """See protocols.Backend. Of an index that comes with a store of its own only the index's, `index_version`."""
+        storage, index = (cast(Backend, half.backend) for half in self._halves(url))
+        first, second = (half.url for half in self._halves(url))
+        return storage.version(first) + JOINT + getattr(index, "index_version", index.version)(second)
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""

@@ -145,9 +145,11 @@ class FaissBackend:
 
     def version(self, url: str) -> str:
         """See protocols.Backend."""
-        return (
-            f"faiss {_faiss.__version__} (SQLite {sqlite3.sqlite_version}), messages in {LibsqlBackend().version('')}"
-        )
+        return f"{self.index_version(url)}, messages in {LibsqlBackend().version('')}"
+
+    def index_version(self, url: str) -> str:
+        """The same of the vectors alone, for who keeps the messages elsewhere."""
+        return f"faiss {_faiss.__version__} (SQLite {sqlite3.sqlite_version})"
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""

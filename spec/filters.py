@@ -93,8 +93,21 @@ def parse_metadata(value: object) -> tuple[Equals, ...]:
                 clause="FLT-2",
                 also=(InvalidRequest.code,),
             )
-        conditions.append(Equals(key, kind, cast(Scalar, scalar)))
+        conditions.append(Equals(key, kind, plain(scalar)))
     return tuple(conditions)
+
+
+def plain(scalar: object) -> Scalar:
+    """A scalar as a str, int, float, bool or None: what callers pass may be a subclass, which drivers do not know."""
+    match scalar:
+        case None | bool():
+            return scalar
+        case int():
+            return int(scalar)
+        case float():
+            return float(scalar)
+        case _:
+            return str.__str__(cast(str, scalar))
 
 
 def storable(scalar: object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from .errors import InvalidFilter, InvalidRequest
-from .filters import Equals, Scalar, check_key, kind_of, storable
+from .filters import Equals, check_key, kind_of, plain, storable
 from .types import Metadata
 from .values import show
 
@@ -194,7 +194,7 @@ def _scalar(key: str, operator: str, value: object) -> Equals:
             clause="OPR-1",
             also=(InvalidRequest.code,),
         )
-    return Equals(key, kind, cast(Scalar, value))
+    return Equals(key, kind, plain(value))
 
 
 def _invalid(message: str, *, hint: str) -> InvalidFilter:

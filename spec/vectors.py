@@ -97,6 +97,10 @@ def threshold(value: object, name: str, *, clause: str = "VEC-4") -> float | Non
     """A finite number, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # an integer that no float holds
+        number = math.inf
+    if not math.isfinite(number):
         raise InvalidRequest(f"{name} is {show(value)}", hint="pass a finite number", clause=clause)
-    return float(value)
+    return number

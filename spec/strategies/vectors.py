@@ -66,14 +66,19 @@ LIKES: tuple[tuple[Form, ...], ...] = (
     (True, False, 1, 0, "true", [True]),
     ("\uff5e", "\U0001f600", "\ud55c", "\uff5e", "\U0001f600"),
     (5, 1, 9, 5, 7, 3),
-    ({"$repeat": ["a", 256]}, {"$repeat": ["a", 255]}, {"$repeat": ["a", 2000]}, "a", "b"),
+    ({"$repeat": ["a", 256]}, {"$repeat": ["a", 255]}, {"$repeat": ["a", 2000]}, {"$repeat": ["a", 1999]}, "a"),
+    (16_777_216, 16_777_217, 16_777_217.0, 9_007_199_254_740_991, 9_007_199_254_740_990, "16777217"),
+    (0.3, 0.1 + 0.2, 0.30000001, 0, -0.0, 0.0, -0.1),
+    ("\u00e9", "e\u0301", "e", "\u00c9", "\ufb01", "fi"),
 )
 """Values of one key, alike enough to be confused and comparable enough to be ordered."""
 
 
 def metadata(rng: Random, likes: tuple[Form, ...]) -> Form:
-    """An object with some of three keys."""
-    pairs: dict[str, Form] = {}
+    """An object with some of four keys, seldom after many others."""
+    pairs: dict[str, Form] = {f"x{number}": number for number in range(30)} if chance(rng, 4) else {}
+    if chance(rng, 15):
+        pairs["K"] = pick(rng, likes)
     if chance(rng, 80):
         pairs["k"] = pick(rng, likes)
     if chance(rng, 50):
@@ -94,9 +99,11 @@ def condition(rng: Random, likes: tuple[Form, ...]) -> dict[str, Form]:
     if chance(rng, 15):
         return {"n": {pick(rng, ("$gt", "$gte", "$lt", "$lte")): pick(rng, (1, 2, 3))}}
     operand = scalar(rng, likes)
-    match pick(rng, range(12)):
+    match pick(rng, range(13)):
         case 0 | 1:
             return {"k": operand}
+        case 12:
+            return {"K": operand}
         case 2 | 3:
             return {"k": {"$ne": operand}}
         case 4:
@@ -129,6 +136,16 @@ def where(rng: Random, likes: tuple[Form, ...], depth: int = 1) -> Form:
         return pick(rng, CONSTANTS)
     name = pick(rng, ("$and", "$or"))
     return {name: [where(rng, likes, depth + 1) for _ in range(pick(rng, (1, 2, 2)))]}
+
+
+def deep(rng: Random, likes: tuple[Form, ...]) -> Form:
+    """A filter of as many levels as may be, or nearly: $and and $or within one another, each with a condition."""
+    found = condition(rng, likes)
+    for _ in range(pick(rng, (2, 3, 5, 7))):
+        parts = [condition(rng, likes), found]
+        rng.shuffle(parts)
+        found = cast("dict[str, Form]", {pick(rng, ("$and", "$or")): parts})
+    return cast(Form, found)
 
 
 def bad_where(rng: Random) -> Form:
@@ -197,7 +214,7 @@ def _query(rng: Random, name: Form, dimension: int, likes: tuple[Form, ...], n: 
     """A query, sometimes again for another k."""
     given: dict[str, Form] = {"vector": vector(rng, dimension)}
     if chance(rng, 55):
-        given["filter"] = where(rng, likes)
+        given["filter"] = deep(rng, likes) if chance(rng, 15) else where(rng, likes)
     elif chance(rng, 12):
         one, other = scalar(rng, likes), pick(rng, (1, 2, 3))
         given["filter"] = {pick(rng, ("$or", "$and")): [{"k": {"$in": [*MANY, one]}}, {"n": {"$in": [*MANY, other]}}]}
@@ -251,11 +268,13 @@ def _change(
                 rows[0].pop("metadata", None)
             return ops.UpsertVectors(index=name, vectors=rows)
         case 3 | 4 | 16 | 17 | 18 | 19:
-            given: dict[str, Form] = {"vector": vector(rng, dimension)} if chance(rng, 50) else {"metadata": {"k": 9}}
+            given: dict[str, Form] = pick(rng, ({"vector": vector(rng, dimension)}, {"metadata": {"k": 9}}))
+            if chance(rng, 15):
+                given = pick(rng, ({"vector": bad_vector(rng, dimension, metric)}, {"metadata": cast(Form, {})}))
             return ops.UpdateVector(index=name, id="unknown" if chance(rng, 33) else pick(rng, ids), **given)
         case 5 | 6 | 7:
             named = distinct(rng, ids, 1, 2)
-            return ops.DeleteVectors(index=name, ids=pick(rng, (named, [*named, "unknown"], ["unknown"], [])))
+            return ops.DeleteVectors(index=name, ids=pick(rng, (named, [*named, *named, "unknown"], ["unknown"], [])))
         case 8 | 9:
             return ops.DeleteVectors(index=name, filter=condition(rng, likes))
         case 10:
@@ -354,8 +373,8 @@ CONFIGS: tuple[dict[str, Any], ...] = ({}, {}, {"config": {"type": "hnsw"}}, {"c
 
 
 def rare(rng: Random) -> ops.Program:
-    """VEC-4b: many rows of which few match, on the far side of the query; top_k beyond 40."""
-    dimension, n = pick(rng, (2, 4, 8)), pick(rng, (120, 300, 600))
+    """VEC-4b: many rows of which few match, on the far side of the query; top_k beyond 40. Then many are deleted."""
+    dimension, n = pick(rng, (2, 4, 8)), pick(rng, (120, 300, 600, 1200))
     few = pick(rng, (5, 12, 20))
     toward: Form = {"$spike": [dimension, 0, 1]}
     away: Form = {"$spike": [dimension, 0, -1]}
@@ -380,6 +399,8 @@ def rare(rng: Random) -> ops.Program:
         ops.QueryVectors(index="many", vector=toward, top_k=pick(rng, (1, 5, 10, 30)), filter={"k": "rare"}, **exact),
         ops.QueryVectors(index="many", vector=toward, top_k=pick(rng, (41, 100)), **exact),
         ops.QueryVectors(index="many", vector=toward, top_k=n + few, filter={"k": {"$ne": "rare"}}, **exact),
+        ops.DeleteVectors(index="many", filter={"k": "common"}),
+        ops.QueryVectors(index="many", vector=toward, top_k=n + few, **exact),
     ]
     return ops.Program(operations=tuple(steps))
 

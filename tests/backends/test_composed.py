@@ -14,7 +14,9 @@ from memassay.backends import composed
 from memassay.backends.composed import ComposedBackend, ComposedMemory, FileTurn, Half, PinnedClock, compose, split
 from memassay.backends.faiss import FaissBackend
 from memassay.backends.provision import EngineUnavailable
+from memassay.backends.reference import ReferenceBackend
 from memassay.backends.registry import UnknownBackend, find
+from memassay.spec.capabilities import Capabilities
 from memassay.spec.embedders import LiteralEmbedder
 from memassay.spec.errors import ConfigurationError, EmbedderError, OwnershipMismatch, ThreadNotFound, Unavailable
 from memassay.spec.protocols import Memory, Runtime
@@ -486,6 +488,21 @@ def test_one_url_for_two_is_no_endpoint(tmp_path: Path) -> None:
     assert isinstance(backend, ComposedBackend)
     with pytest.raises(EngineUnavailable), backend.provisioners["url"].start(str(tmp_path)):
         pass
+
+
+def test_a_store_without_messages_cannot_be_the_first() -> None:
+    class Vectors(ReferenceBackend):
+        def capabilities(self, url: str) -> Capabilities:
+            return Capabilities(storage=False, vectors=True)
+
+    with pytest.raises(EngineUnavailable, match="keeps no messages"):
+        ComposedBackend(Vectors(), find("faiss")).capabilities(" + :memory:")
+
+
+def test_the_version_names_the_two_engines_that_are_used() -> None:
+    version = find("reference+faiss").version(" + :memory:")
+    assert "faiss" in version
+    assert "libsql" not in version
 
 
 def test_capabilities_are_those_of_both() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any, cast
+from unicodedata import normalize
 
 import msgspec
+import numpy as np
 from memassay.spec.filters import kind_of
 from memassay.spec.operators import Among, And, Node, Or, Range
 from memassay.spec.types import Metadata
@@ -124,7 +126,95 @@ class _CutsLongOperands(Engine):
         return given[:1024] if isinstance(given, str) and len(given) == 1025 else given
 
 
+@mutant("OPR-1")
+class _FlattensDeepFilters(Engine):
+    """Below the third level $or is read as $and: what is nested deeper joins the conditions around it."""
+
+    def holds(self, node: Node, metadata: Metadata) -> bool:
+        return super().holds(_flattened(node, 1), metadata)
+
+
+def _flattened(node: Node, level: int) -> Node:
+    match node:
+        case And() | Or():
+            parts = tuple(_flattened(part, level + 1) for part in node.nodes)
+            return And(parts) if level > 3 and parts else replaced(node, nodes=parts)
+        case _:
+            return node
+
+
 # OPR-2
+
+
+@mutant("OPR-2")
+class _ComparesSinglePrecision(Engine):
+    """Numbers are compared as float32: 16777217 is 16777216."""
+
+    def among(self, node: Among, metadata: Metadata) -> bool:
+        stored = metadata.get(node.key)
+        if kind_of(stored) != "number":
+            return node.matches(metadata)
+        numbers = [equals.value for equals in node.any_of if equals.kind == "number"]
+        return any(_single(number) == _single(stored) for number in numbers) != node.negated
+
+
+def _single(number: Any) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
+@mutant("OPR-2")
+class _ComparesFifteenDigits(Engine):
+    """Numbers are compared with 15 digits: 0.1 + 0.2 is 0.3."""
+
+    def among(self, node: Among, metadata: Metadata) -> bool:
+        stored = metadata.get(node.key)
+        if kind_of(stored) != "number":
+            return node.matches(metadata)
+        numbers = [f"{equals.value:.15g}" for equals in node.any_of if equals.kind == "number"]
+        return (f"{stored:.15g}" in numbers) != node.negated
+
+
+@mutant("OPR-2")
+class _NormalisesText(Engine):
+    """Strings are compared in Unicode's normal form C: a letter is the same with its accent apart."""
+
+    def among(self, node: Among, metadata: Metadata) -> bool:
+        stored = metadata.get(node.key)
+        if not isinstance(stored, str):
+            return node.matches(metadata)
+        texts = [normalize("NFC", equals.value) for equals in node.any_of if isinstance(equals.value, str)]
+        return (normalize("NFC", stored) in texts) != node.negated
+
+
+@mutant("OPR-2")
+class _ComparesTheStart(Engine):
+    """Strings are compared by their first 1,000 characters."""
+
+    def among(self, node: Among, metadata: Metadata) -> bool:
+        stored = metadata.get(node.key)
+        if not isinstance(stored, str):
+            return node.matches(metadata)
+        return (stored[:1000] in [equals.value[:1000] for equals in node.any_of if isinstance(equals.value, str)]) != (
+            node.negated
+        )
+
+
+@mutant("OPR-2")
+class _KeysIgnoreCase(Engine):
+    """A condition on k is answered by K, too."""
+
+    def among(self, node: Among, metadata: Metadata) -> bool:
+        folded = {key.lower(): value for key, value in metadata.items()}
+        return replaced(node, key=node.key.lower()).matches(folded)
+
+
+@mutant("OPR-2")
+class _FirstTwentyKeys(Engine):
+    """Only the first twenty keys of an object can be asked for."""
+
+    def holds(self, node: Node, metadata: Metadata) -> bool:
+        return super().holds(node, dict(list(metadata.items())[:20]))
 
 
 @mutant("OPR-2", "headroomlabs-ai/headroom#3240")

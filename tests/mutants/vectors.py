@@ -135,6 +135,17 @@ class _DimensionsAreRounded(Engine):
 # VEC-2
 
 
+@mutant("VEC-2a")
+class _UpdatesSwallowBadVectors(Engine):
+    """update_vector with a vector that is none changes nothing, and says so by False."""
+
+    def update_vector(self, name: str, id: str, **given: Any) -> bool:
+        try:
+            return super().update_vector(name, id, **given)
+        except InvalidVector:
+            return False
+
+
 @mutant("VEC-2", "facebookresearch/faiss#508")
 class _UpsertAppends(Engine):
     """add_with_ids never replaces: an id stored again has two entries."""
@@ -224,6 +235,14 @@ class _UpdatingMerges(Engine):
             new = self.state.rows[name][id]
             self.state.rows[name][id] = Entry(new.vector, old.metadata | new.metadata)
         return updated
+
+
+@mutant("VEC-2")
+class _EmptyMetadataIsNone(Engine):
+    """update_vector takes empty metadata for none given, and keeps the old."""
+
+    def update_vector(self, name: str, id: str, **given: Any) -> bool:
+        return super().update_vector(name, id, **given | {"metadata": given.get("metadata") or None})
 
 
 @mutant("VEC-2")
@@ -354,6 +373,31 @@ class _DeletesThePage(Engine):
             gone = [row_id for row_id in before if row_id not in self.state.rows[name]]
             self.state.rows[name] |= {row_id: before[row_id] for row_id in gone[1:]}
         return min(deleted, 1) if given.get("filter") is not None else deleted
+
+
+@mutant("VEC-2b")
+class _DeletesHundred(Engine):
+    """delete_vectors by filter removes the first hundred rows that it finds."""
+
+    def delete_vectors(self, name: str, **given: Any) -> int:
+        before = dict(self.state.rows.get(name, {}))
+        deleted = super().delete_vectors(name, **given)
+        if given.get("filter") is None:
+            return deleted
+        gone = [row_id for row_id in before if row_id not in self.state.rows[name]]
+        self.state.rows[name] |= {row_id: before[row_id] for row_id in gone[100:]}
+        return min(deleted, 100)
+
+
+@mutant("VEC-2b")
+class _CountsNamesTwice(Engine):
+    """delete_vectors counts an id as often as it is named."""
+
+    def delete_vectors(self, name: str, **given: Any) -> int:
+        rows = dict(self.state.rows.get(name, {}))
+        deleted = super().delete_vectors(name, **given)
+        ids = given.get("ids")
+        return deleted if ids is None else sum(row_id in rows for row_id in ids)
 
 
 @mutant("VEC-2b", "deepset-ai/haystack-core-integrations#2605")

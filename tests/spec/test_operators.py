@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from memassay.spec.errors import InvalidFilter
-from memassay.spec.operators import EVERYTHING, And, Node, Or, conditions, constant, parse
+from memassay.spec.operators import EVERYTHING, Among, And, Node, Or, conditions, constant, parse
 
 ROWS: tuple[dict[str, Any], ...] = (
     *({"k": value} for value in (None, 0, 1, 2.5, "", "1", "a", "b", True, False, [1], {"a": 1})),
@@ -317,3 +318,11 @@ def test_what_rows_decide_is_no_constant(filter: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("node", "expected"), [(And(()), True), (Or(()), False)], ids=["and", "or"])
 def test_of_nothing_and_is_true_and_or_is_false(node: Node, expected: bool) -> None:
     assert node.matches({}) is expected
+
+
+def test_a_scalar_of_a_subclass_is_kept_as_a_plain_one() -> None:
+    node = parse({"$and": [{"k": np.float64(1)}, {"k": np.str_("a")}]})
+    assert [type(equals.value) for each in conditions(node) if isinstance(each, Among) for equals in each.any_of] == [
+        float,
+        str,
+    ]
