@@ -13,7 +13,8 @@ from memassay.spec.divergence import Divergence
 from memassay.spec.forms import FillVectors, fill_vectors
 from memassay.spec.interpreter import Crashed, Outcome, Refused, Returned, keep
 from memassay.spec.judge import expect, judge
-from memassay.spec.types import Hit, RecallResult, VectorHit, VectorRow
+from memassay.spec.reference_index import MODEL_CAPABILITIES
+from memassay.spec.types import Hit, IndexConfig, RecallResult, VectorHit, VectorRow
 from memassay.spec.vectors import METRICS, Metric, scores
 from memassay.spec.well_formed import Malformed, well_formed
 
@@ -194,3 +195,17 @@ def test_equal_vectors_score_the_same_wherever_they_stand(metric: Metric, dimens
     )
     others[[0, 7, 8, 23, 49]] = row
     assert len(set(scores(metric, query, others)[[0, 7, 8, 23, 49]].tolist())) == 1
+
+
+@pytest.mark.parametrize(("semantic_recall", "clause"), [(True, "SEM-6"), (False, "VEC-1")])
+def test_an_indexs_configuration_is_asked_of_every_store_with_indices(semantic_recall: bool, clause: str) -> None:
+    able = msgspec.structs.replace(MODEL_CAPABILITIES, semantic_recall=semantic_recall)
+    config = {"type": "hnsw", "m": 8}
+    program = ops.Program(operations=(ops.CreateIndex(index="i", dimension=2, config=config), ops.Observe()))
+    created, observed = expect(program, able)
+    assert isinstance(observed, Returned)
+    right = observed.value.described["i"]
+    wrong = msgspec.structs.replace(right, config=IndexConfig("hnsw", m=16, ef_construction=64))
+    shown = msgspec.structs.replace(observed.value, described={"i": wrong})
+    found = judge(program, (created, Returned(shown)), able)
+    assert [divergence.clause for divergence in found] == [clause]
