@@ -16,6 +16,7 @@ from ..backends.registry import UnknownBackend, find, names
 from ..spec.protocols import Backend
 from .artefact import own_version, version_of
 from .engine import methods, start, url_for
+from .exits import UsageProblem
 from .zone import hostile_zone
 
 
@@ -81,5 +82,5 @@ def _own(name: str, backend: Backend, way: Provisioner) -> Check:
     try:
         with start(name, backend, "url", {}) as engine:
             return Check(name, f"url: {engine.version} ({engine.endpoint.detail}), by {variable(name)}")
-    except EngineUnavailable as error:
+    except (EngineUnavailable, UsageProblem) as error:
         return Check(name, f"url: yours, by {variable(name)}", str(error))

@@ -121,9 +121,9 @@ def choose(backend: Backend, method: str, url: str | None) -> Choice:
                 f"there is no URL for {backend.name}",
                 hint=f"give --url {backend.name}=… or set {variable(backend.name)}",
             )
-        return Choice(method, ways[method])
+        return _fitting(backend, Choice(method, ways[method]), url)
     if url and "url" in ways:
-        return Choice("url", ways["url"])
+        return _fitting(backend, Choice("url", ways["url"]), url)
     reasons: list[str] = []
     for name, way in ways.items():
         if name == "url":
@@ -133,6 +133,14 @@ def choose(backend: Backend, method: str, url: str | None) -> Choice:
             return Choice(name, way, "; ".join(reasons))
         reasons.append(f"{name}: {missing}")
     raise EngineUnavailable(f"{backend.name} has no engine here", hint="; ".join([*reasons, "url: none was given"]))
+
+
+def _fitting(backend: Backend, choice: Choice, url: str | None) -> Choice:
+    """The choice, unless its way can tell by the URL alone that it is none. Raises UsageProblem."""
+    refused = getattr(choice.way, "refused", None)
+    if choice.method == "url" and url and refused is not None and (reason := refused(url)):
+        raise UsageProblem(f"{backend.name}: {reason}", hint=getattr(choice.way, "hint", ""))
+    return choice
 
 
 @contextmanager

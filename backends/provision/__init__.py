@@ -73,13 +73,18 @@ class Given(msgspec.Struct, frozen=True):
     """Your server: nothing is started or stopped there, and only what bears our prefix is touched.
 
     module and extra: what a client of it needs. probe: connects once; what is there, without secrets, or
-    EngineUnavailable. hint: how its URLs look.
+    EngineUnavailable. hint: how its URLs look. schemes: how they begin.
     """
 
     module: str
     extra: str
     probe: Callable[[str], str]
     hint: str
+    schemes: tuple[str, ...]
+
+    def refused(self, url: str) -> str | None:
+        """Why this cannot be a URL of the server, told before anything is done; None where it can."""
+        return None if url.startswith(self.schemes) else f"the url does not begin with {' or '.join(self.schemes)}"
 
     def missing(self) -> str | None:
         """See Provisioner."""
@@ -90,6 +95,8 @@ class Given(msgspec.Struct, frozen=True):
         """See Provisioner."""
         if url is None:
             raise EngineUnavailable("no url was given", hint=self.hint)
+        if reason := self.refused(url):
+            raise EngineUnavailable(reason, hint=self.hint)
         yield Endpoint(url=url, method="url", detail=self.probe(url))
 
 

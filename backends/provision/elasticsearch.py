@@ -52,7 +52,7 @@ def probe(url: str) -> str:
     return f"Elasticsearch {number} at {where.base}"
 
 
-GIVEN = Given(module="elasticsearch", extra="elasticsearch", probe=probe, hint=HINT)
+GIVEN = Given(module="elasticsearch", extra="elasticsearch", probe=probe, hint=HINT, schemes=("http://", "https://"))
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:

@@ -55,7 +55,7 @@ def probe(url: str) -> str:
     return f"OpenSearch {version['number']} at {where.base}"
 
 
-GIVEN = Given(module="opensearchpy", extra="opensearch", probe=probe, hint=HINT)
+GIVEN = Given(module="opensearchpy", extra="opensearch", probe=probe, hint=HINT, schemes=("http://", "https://"))
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:

@@ -98,8 +98,6 @@ def _probe(url: str) -> str:
     """Connect once; what is there, without secrets."""
     import psycopg
 
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise EngineUnavailable("the url does not begin with postgresql://", hint=_URL_HINT)
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
             info = connection.info
@@ -107,8 +105,9 @@ def _probe(url: str) -> str:
             encoding = info.parameter_status("server_encoding")
             where = f"{info.host}:{info.port}/{info.dbname}"
     except psycopg.Error as error:
+        said = " ".join(str(error).split())
         raise EngineUnavailable(
-            f"no PostgreSQL answers: {_without_secrets(str(error).strip(), url)}",
+            f"no PostgreSQL answers: {_without_secrets(said, url)}",
             hint=_URL_HINT,
         ) from None  # The cause would show the driver's own message.
     if encoding != "UTF8":
@@ -128,7 +127,9 @@ def _without_secrets(message: str, url: str) -> str:
     return message
 
 
-GIVEN = Given(module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT)
+GIVEN = Given(
+    module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT, schemes=("postgresql://", "postgres://")
+)
 
 
 def _start(data: Path) -> str:

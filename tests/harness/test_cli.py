@@ -87,6 +87,7 @@ MISTAKES = {
     "a url for what is not verified": (["verify", "reference", "--url", "libsql=x://y"], "it uses reference"),
     "a url for what is not run": (["run", "good.json", "--on", "reference", "--url", "libsql=b"], "it uses reference"),
     "a url for what there is not": (["verify", "reference", "--url", "typo=x://y"], "registered: "),
+    "a url of another kind of server": (["verify", "postgres", "--url", "postgres=mysql://h/d"], "postgresql://"),
     "two urls for one": (["verify", "reference", "--url", "reference=x", "--url", "reference=y"], "give one"),
     "one file for two": (["verify", "reference", "--json", "x", "--junit", "./x"], "give each its own"),
     "standard output for a file": (["verify", "reference", "--json", "-"], "name a file"),
