@@ -12,6 +12,7 @@ from . import Endpoint, EngineUnavailable, Provisioners
 from .keeper import directory
 
 MEMORY = ":memory:"
+MAGIC = b"SQLite format 3\0"
 REMOTE = ("libsql://", "http://", "https://", "ws://", "wss://")
 
 
@@ -73,7 +74,17 @@ class UserFile:
         folder = Path(path).parent
         if path != MEMORY and not os.access(folder, os.W_OK):
             raise EngineUnavailable(f"{str(folder)!r} cannot be written to", hint="make the directory first")
+        if path != MEMORY and Path(path).exists() and not _is_database(Path(path)):
+            raise EngineUnavailable(f"{path!r} is no database", hint="give one, or a path where there is nothing yet")
         yield Endpoint(path, "url", path)
+
+
+def _is_database(path: Path) -> bool:
+    """Whether a file begins as SQLite's do, or is empty."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) in (b"", MAGIC)
 
 
 PROVISIONERS: Provisioners = {"embedded": Embedded(), "memory": InMemory(), "url": UserFile()}

@@ -332,6 +332,14 @@ def test_the_url_provisioner_leaves_the_file(path: str, memory: Memory) -> None:
     assert Path(path).exists()
 
 
+def test_the_url_provisioner_refuses_a_file_that_is_no_database(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database")
+    with pytest.raises(EngineUnavailable, match="is no database"), BACKEND.provisioners["url"].start(str(file)):
+        pass
+    assert file.read_text() == "not a database"
+
+
 @pytest.mark.parametrize("url", [None, "", "libsql://host", "/no/such/folder/memory.db"])
 def test_the_url_provisioner_refuses_what_it_cannot_reach(url: str | None) -> None:
     with pytest.raises(EngineUnavailable), BACKEND.provisioners["url"].start(url):
