@@ -27,7 +27,7 @@ from ..spec.index_requests import (
 )
 from ..spec.operators import Among, And, Node, Or, Range
 from ..spec.types import IndexConfig, IndexDescription, Metadata
-from ..spec.vectors import Metric, Vector
+from ..spec.vectors import Metric, Vector, scores
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -435,7 +435,7 @@ class Nearest:
         """The rows, closest first; equal ones by their id or what else breaks ties."""
         width = target.columns.count(",") + 1
         stored = unpack([row[width] for row in rows], target.dimension)
-        scored = zip(score(target.metric, search.query, stored).tolist(), rows, strict=True)
+        scored = zip(scores(target.metric, search.query, stored).tolist(), rows, strict=True)
         return sorted(scored, key=lambda each: (-each[0], *each[1][: target.ties]))
 
     def _fetch(
@@ -457,19 +457,6 @@ class Nearest:
         if self._set.get(setting) != value:
             self._connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
             self._set[setting] = value
-
-
-def score(metric: Metric, query: Vector, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The scores of spec.vectors, each summed row by row: equal vectors score equally wherever they stand."""
-    q, r = query.astype(np.float64), rows.astype(np.float64)
-    if metric == "euclidean":
-        r -= q
-        return 1.0 / (1.0 + np.sqrt(np.vecdot(r, r)))
-    products = np.vecdot(r, q)
-    if metric == "dotproduct":
-        return products
-    products /= np.sqrt(np.vecdot(r, r) * np.vecdot(q, q))
-    return np.maximum(np.minimum(products, 1.0), -1.0)
 
 
 # The registry
