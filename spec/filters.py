@@ -85,19 +85,24 @@ def parse_metadata(value: object) -> tuple[Equals, ...]:
     conditions: list[Equals] = []
     for raw, scalar in cast("Mapping[object, object]", value).items():
         key = check_key(raw)
-        kind = kind_of(scalar)
-        if kind is None or not storable(scalar):
-            raise InvalidFilter(
-                f"filter key {key!r} has the value {show(scalar)}",
-                hint="use a string up to 1 MiB, a finite number within ±(2^53 − 1) if an integer, a boolean or null",
-                clause="FLT-2",
-                also=(InvalidRequest.code,),
-            )
-        conditions.append(Equals(key, kind, plain(scalar)))
+        conditions.append(equality(key, scalar, f"filter key {key!r}", clause="FLT-2"))
     return tuple(conditions)
 
 
-def plain(scalar: object) -> Scalar:
+def equality(key: str, scalar: object, what: str, *, clause: str) -> Equals:
+    """That the key holds this scalar; InvalidFilter, which says `what` has the value, for one that no key may hold."""
+    kind = kind_of(scalar)
+    if kind is None or not _storable(scalar):
+        raise InvalidFilter(
+            f"{what} has the value {show(scalar)}",
+            hint="use a string up to 1 MiB, a finite number within ±(2^53 − 1) if an integer, a boolean or null",
+            clause=clause,
+            also=(InvalidRequest.code,),
+        )
+    return Equals(key, kind, _plain(scalar))
+
+
+def _plain(scalar: object) -> Scalar:
     """A scalar as a str, int, float, bool or None: what callers pass may be a subclass, which drivers do not know."""
     match scalar:
         case None | bool():
@@ -110,7 +115,7 @@ def plain(scalar: object) -> Scalar:
             return str.__str__(cast(str, scalar))
 
 
-def storable(scalar: object) -> bool:
+def _storable(scalar: object) -> bool:
     """Whether a scalar is within what metadata may hold, and so may be asked for."""
     match scalar:
         case bool():

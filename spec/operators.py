@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from .errors import InvalidFilter, InvalidRequest
-from .filters import Equals, check_key, kind_of, plain, storable
+from .errors import InvalidFilter
+from .filters import Equals, check_key, equality, kind_of
 from .types import Metadata
 from .values import show
 
@@ -186,15 +186,7 @@ def _condition(key: str, given: object, operand: object) -> Node:
 
 
 def _scalar(key: str, operator: str, value: object) -> Equals:
-    kind = kind_of(value)
-    if kind is None or not storable(value):
-        raise InvalidFilter(
-            f"{operator} of {key!r} has the value {show(value)}",
-            hint="use a string up to 1 MiB, a finite number within ±(2^53 − 1) if an integer, a boolean or null",
-            clause="OPR-1",
-            also=(InvalidRequest.code,),
-        )
-    return Equals(key, kind, plain(value))
+    return equality(key, value, f"{operator} of {key!r}", clause="OPR-1")
 
 
 def _invalid(message: str, *, hint: str) -> InvalidFilter:
