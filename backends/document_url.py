@@ -34,9 +34,9 @@ def address(url: str) -> Address:
     try:
         port = parts.port
     except ValueError:
-        raise ValueError(f"the port is no number: {HINT}") from None
+        raise ValueError("the port is no number") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"the URL does not begin with http:// or https:// and a host: {HINT}")
+        raise ValueError("the URL does not begin with http:// or https:// and a host")
     options = parse_qs(parts.query)
     verify = options.pop("verify_certs", ["true"])[-1]
     if options or verify not in ("true", "false"):

@@ -20,7 +20,7 @@ from .document_embeddings import Embeddings
 from .document_index import DocumentIndex
 from .document_layout import drop, enter, names, namespaces, reset
 from .document_store import DocumentMemory
-from .document_url import address
+from .document_url import HINT, address
 from .documents import (
     Answer,
     Definition,
@@ -149,7 +149,7 @@ def connect(url: str, *, seconds: float = REQUEST_SECONDS) -> OpenSearch:
     try:
         where = address(url)
     except ValueError as error:
-        raise ConfigurationError(str(error), hint="see document_url") from None
+        raise ConfigurationError(str(error), hint=HINT) from None
     return OpenSearch(
         where.base,
         http_auth=where.login,

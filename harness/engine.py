@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from ..backends.provision import Endpoint, EngineUnavailable, Provisioner
+from ..backends.provision import Endpoint, EngineUnavailable, Given, Provisioner
 from ..backends.provision.fragile import Breakable
 from ..backends.provision.settings import current, variable
 from ..backends.registry import UnknownBackend, find
@@ -137,9 +137,11 @@ def choose(backend: Backend, method: str, url: str | None) -> Choice:
 
 def _fitting(backend: Backend, choice: Choice, url: str | None) -> Choice:
     """The choice, unless its way can tell by the URL alone that it is none. Raises UsageProblem."""
-    refused = getattr(choice.way, "refused", None)
-    if choice.method == "url" and url and refused is not None and (reason := refused(url)):
-        raise UsageProblem(f"{backend.name}: {reason}", hint=getattr(choice.way, "hint", ""))
+    if isinstance(choice.way, Given) and url:
+        try:
+            choice.way.check(url)
+        except ValueError as error:
+            raise UsageProblem(f"{backend.name}: {error}", hint=choice.way.hint) from None
     return choice
 
 

@@ -73,18 +73,14 @@ class Given(msgspec.Struct, frozen=True):
     """Your server: nothing is started or stopped there, and only what bears our prefix is touched.
 
     module and extra: what a client of it needs. probe: connects once; what is there, without secrets, or
-    EngineUnavailable. hint: how its URLs look. schemes: how they begin.
+    EngineUnavailable. hint: how its URLs look. check: ValueError, without secrets, for what is none by its looks alone.
     """
 
     module: str
     extra: str
     probe: Callable[[str], str]
     hint: str
-    schemes: tuple[str, ...]
-
-    def refused(self, url: str) -> str | None:
-        """Why this cannot be a URL of the server, told before anything is done; None where it can."""
-        return None if url.startswith(self.schemes) else f"the url does not begin with {' or '.join(self.schemes)}"
+    check: Callable[[str], object]
 
     def missing(self) -> str | None:
         """See Provisioner."""
@@ -95,8 +91,10 @@ class Given(msgspec.Struct, frozen=True):
         """See Provisioner."""
         if url is None:
             raise EngineUnavailable("no url was given", hint=self.hint)
-        if reason := self.refused(url):
-            raise EngineUnavailable(reason, hint=self.hint)
+        try:
+            self.check(url)
+        except ValueError as error:
+            raise EngineUnavailable(str(error), hint=self.hint) from None
         yield Endpoint(url=url, method="url", detail=self.probe(url))
 
 

@@ -32,10 +32,7 @@ SETTINGS = {
 
 def probe(url: str) -> str:
     """Connect once; what is there, without secrets."""
-    try:
-        where = address(url)
-    except ValueError as error:
-        raise EngineUnavailable(str(error)) from None
+    where = address(url)
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
     from ..elasticsearch import connect
@@ -52,7 +49,7 @@ def probe(url: str) -> str:
     return f"Elasticsearch {number} at {where.base}"
 
 
-GIVEN = Given(module="elasticsearch", extra="elasticsearch", probe=probe, hint=HINT, schemes=("http://", "https://"))
+GIVEN = Given(module="elasticsearch", extra="elasticsearch", probe=probe, hint=HINT, check=address)
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:

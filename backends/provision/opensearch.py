@@ -35,10 +35,7 @@ UNUSED_CHIPS = {"x86_64": "aarch_64", "aarch64": "x86_64"}
 
 def probe(url: str) -> str:
     """Connect once; what is there, without secrets."""
-    try:
-        where = address(url)
-    except ValueError as error:
-        raise EngineUnavailable(str(error)) from None
+    where = address(url)
     from opensearchpy.exceptions import OpenSearchException
 
     from ..opensearch import connect
@@ -55,7 +52,7 @@ def probe(url: str) -> str:
     return f"OpenSearch {version['number']} at {where.base}"
 
 
-GIVEN = Given(module="opensearchpy", extra="opensearch", probe=probe, hint=HINT, schemes=("http://", "https://"))
+GIVEN = Given(module="opensearchpy", extra="opensearch", probe=probe, hint=HINT, check=address)
 
 
 def _lay_out(home: Path, found: java.Java, heap: str, root: Path) -> servers.Server:

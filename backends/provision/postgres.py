@@ -127,9 +127,12 @@ def _without_secrets(message: str, url: str) -> str:
     return message
 
 
-GIVEN = Given(
-    module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT, schemes=("postgresql://", "postgres://")
-)
+def _check(url: str) -> None:
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ValueError("the url does not begin with postgresql:// or postgres://")
+
+
+GIVEN = Given(module="psycopg", extra="postgres", probe=_probe, hint=_URL_HINT, check=_check)
 
 
 def _start(data: Path) -> str:
