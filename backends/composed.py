@@ -155,9 +155,9 @@ class ComposedBackend:
 
     def version(self, url: str) -> str:
         """See protocols.Backend. Of an index that comes with a store of its own only the index's, `index_version`."""
-        storage, index = (cast(Backend, half.backend) for half in self._halves(url))
-        first, second = (half.url for half in self._halves(url))
-        return storage.version(first) + JOINT + getattr(index, "index_version", index.version)(second)
+        storage, index = self._halves(url)
+        first, second = cast(Backend, storage.backend), cast(Backend, index.backend)
+        return first.version(storage.url) + JOINT + getattr(second, "index_version", second.version)(index.url)
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         """See protocols.Backend."""

@@ -187,7 +187,7 @@ class _Vectors:
         return msgspec.structs.replace(INDEX_CAPABILITIES, durable=kept, concurrent_clients=kept)
 
     def version(self, url: str) -> str:
-        return FaissBackend().version(url)
+        return FaissBackend().index_version(url)
 
     def open_memory(self, url: str, namespace: str, runtime: Runtime, config: MemoryConfig) -> Memory:
         raise NotImplementedError

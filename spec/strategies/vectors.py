@@ -139,7 +139,7 @@ def where(rng: Random, likes: tuple[Form, ...], depth: int = 1) -> Form:
 
 
 def deep(rng: Random, likes: tuple[Form, ...]) -> Form:
-    """A filter of as many levels as may be, or nearly: $and and $or within one another, each with a condition."""
+    """A filter of three to eight levels, the most there may be: $and and $or in one another, each with a condition."""
     found = condition(rng, likes)
     for _ in range(pick(rng, (2, 3, 5, 7))):
         parts = [condition(rng, likes), found]
