@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 from unicodedata import normalize
 
 import msgspec
 import numpy as np
-from memassay.spec.filters import kind_of
+from memassay.spec.filters import Kind, kind_of
 from memassay.spec.operators import Among, And, Node, Or, Range
 from memassay.spec.types import Metadata
 
@@ -146,21 +147,21 @@ def _flattened(node: Node, level: int) -> Node:
 # OPR-2
 
 
+def _alike(node: Among, metadata: Metadata, kind: Kind, fold: Callable[[Any], object]) -> bool:
+    """The condition, where values of this kind are compared by what they are folded to."""
+    stored = metadata.get(node.key)
+    if kind_of(stored) != kind:
+        return node.matches(metadata)
+    return (fold(stored) in [fold(equals.value) for equals in node.any_of if equals.kind == kind]) != node.negated
+
+
 @mutant("OPR-2")
 class _ComparesSinglePrecision(Engine):
     """Numbers are compared as float32: 16777217 is 16777216."""
 
     def among(self, node: Among, metadata: Metadata) -> bool:
-        stored = metadata.get(node.key)
-        if kind_of(stored) != "number":
-            return node.matches(metadata)
-        numbers = [equals.value for equals in node.any_of if equals.kind == "number"]
-        return any(_single(number) == _single(stored) for number in numbers) != node.negated
-
-
-def _single(number: Any) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float32(number))
+        with np.errstate(over="ignore"):
+            return _alike(node, metadata, "number", np.float32)
 
 
 @mutant("OPR-2")
@@ -168,11 +169,7 @@ class _ComparesFifteenDigits(Engine):
     """Numbers are compared with 15 digits: 0.1 + 0.2 is 0.3."""
 
     def among(self, node: Among, metadata: Metadata) -> bool:
-        stored = metadata.get(node.key)
-        if kind_of(stored) != "number":
-            return node.matches(metadata)
-        numbers = [f"{equals.value:.15g}" for equals in node.any_of if equals.kind == "number"]
-        return (f"{stored:.15g}" in numbers) != node.negated
+        return _alike(node, metadata, "number", lambda number: f"{number:.15g}")
 
 
 @mutant("OPR-2")
@@ -180,11 +177,7 @@ class _NormalisesText(Engine):
     """Strings are compared in Unicode's normal form C: a letter is the same with its accent apart."""
 
     def among(self, node: Among, metadata: Metadata) -> bool:
-        stored = metadata.get(node.key)
-        if not isinstance(stored, str):
-            return node.matches(metadata)
-        texts = [normalize("NFC", equals.value) for equals in node.any_of if isinstance(equals.value, str)]
-        return (normalize("NFC", stored) in texts) != node.negated
+        return _alike(node, metadata, "string", lambda text: normalize("NFC", text))
 
 
 @mutant("OPR-2")
@@ -192,12 +185,7 @@ class _ComparesTheStart(Engine):
     """Strings are compared by their first 1,000 characters."""
 
     def among(self, node: Among, metadata: Metadata) -> bool:
-        stored = metadata.get(node.key)
-        if not isinstance(stored, str):
-            return node.matches(metadata)
-        return (stored[:1000] in [equals.value[:1000] for equals in node.any_of if isinstance(equals.value, str)]) != (
-            node.negated
-        )
+        return _alike(node, metadata, "string", lambda text: text[:1000])
 
 
 @mutant("OPR-2")

@@ -362,22 +362,8 @@ class _CountsIdsAskedFor(Engine):
         return deleted if given.get("ids") is None else len(given["ids"])
 
 
-@mutant("VEC-2b")
-class _DeletesThePage(Engine):
-    """delete_vectors by filter removes what one query finds: here a row at most."""
-
-    def delete_vectors(self, name: str, **given: Any) -> int:
-        before = dict(self.state.rows.get(name, {}))
-        deleted = super().delete_vectors(name, **given)
-        if given.get("filter") is not None:
-            gone = [row_id for row_id in before if row_id not in self.state.rows[name]]
-            self.state.rows[name] |= {row_id: before[row_id] for row_id in gone[1:]}
-        return min(deleted, 1) if given.get("filter") is not None else deleted
-
-
-@mutant("VEC-2b")
-class _DeletesHundred(Engine):
-    """delete_vectors by filter removes the first hundred rows that it finds."""
+class _DeletesAtMost(Engine):
+    most: int
 
     def delete_vectors(self, name: str, **given: Any) -> int:
         before = dict(self.state.rows.get(name, {}))
@@ -385,8 +371,22 @@ class _DeletesHundred(Engine):
         if given.get("filter") is None:
             return deleted
         gone = [row_id for row_id in before if row_id not in self.state.rows[name]]
-        self.state.rows[name] |= {row_id: before[row_id] for row_id in gone[100:]}
-        return min(deleted, 100)
+        self.state.rows[name] |= {row_id: before[row_id] for row_id in gone[self.most :]}
+        return min(deleted, self.most)
+
+
+@mutant("VEC-2b")
+class _DeletesThePage(_DeletesAtMost):
+    """delete_vectors by filter removes what one query finds: here a row at most."""
+
+    most = 1
+
+
+@mutant("VEC-2b")
+class _DeletesHundred(_DeletesAtMost):
+    """delete_vectors by filter removes the first hundred rows that it finds."""
+
+    most = 100
 
 
 @mutant("VEC-2b")
